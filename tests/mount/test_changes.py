@@ -14,9 +14,12 @@ import pytest
 
 import zarrfs
 from zarrfs.errors import StoreError
+from zarrfs.mount.fuse import page_versions
 from zarrfs.mount.nodes.node_cache import REVALIDATION_SECONDS
+from zarrfs.mount.reading import streams
 from zarrfs.mount.reading.blocks import BlockPool
 from zarrfs.mount.reading.open_files import OpenFile
+from zarrfs.mount.serving.serving import KERNEL_CACHE_SECONDS
 from zarrfs.mount.tree.entries import VirtualFile
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.testing import CountingStore
@@ -144,6 +147,12 @@ def test_a_new_array_is_seen_after_names_were_looked_up_without_success(location
     clock.expire()
     assert isinstance(tree.lookup("/b.raw"), VirtualFile)
     assert "b.raw" in tree.list_names(tree.lookup("/"))  # type: ignore[arg-type]
+
+
+def test_a_change_is_seen_within_a_second_in_a_file_that_is_opened_again() -> None:
+    """The caches of the kernel are filled from those of the server, so that their ages add up."""
+    assert streams.REVALIDATION_SECONDS + page_versions.MAX_AGE_SECONDS <= 1
+    assert REVALIDATION_SECONDS + KERNEL_CACHE_SECONDS <= 1
 
 
 @pytest.mark.parametrize("path", ["", "a"])

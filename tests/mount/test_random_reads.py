@@ -20,10 +20,11 @@ from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError
 from zarrfs.mount.reading.access_pattern import MIN_EQUAL_STRIDES, REORDERING_WINDOW
+from zarrfs.mount.reading.block_reader import BlockReader
 from zarrfs.mount.reading.blocks import BlockPool
 from zarrfs.mount.reading.content import ArraySegment, BytesSegment, VirtualFileContent
 from zarrfs.mount.reading.open_files import OpenFile
-from zarrfs.mount.reading.streams import REVALIDATION_SECONDS
+from zarrfs.mount.reading.streams import REVALIDATION_SECONDS, ArrayStream
 from zarrfs.testing import CountingStore
 
 ZSTD = zarrfs.codecs.ZstdCodec(level=1)
@@ -242,6 +243,26 @@ def test_backward_planes_and_runs_of_pages_have_the_bytes_of_the_array() -> None
     pool.close()
     # One window for each layer of chunks.
     assert pool.statistics.assembled == 3
+
+
+def test_a_window_is_not_assembled_from_chunks_that_were_compared_with_the_store_before_its_version_was_determined(
+    tmp_path: Path,
+) -> None:
+    _, array = counted_array(tmp_path, VOLUME, chunks=LARGE_CHUNKS, compressors=ZSTD)
+    clock = Clock()
+    pool = BlockPool(64 * MIB, clock=clock)
+    stream = ArrayStream(array)
+    reader = BlockReader(stream, pool)
+    out = np.empty(4 * KIB, np.uint8)
+    for plane in range(2):
+        stream.expect(plane * PLANE_NBYTES, out.size)
+        stream.read_into(plane * PLANE_NBYTES, out)
+        assert stream.read_decoded(plane * PLANE_NBYTES, out), "its chunks are in the cache"
+    zarrfs.open_array(tmp_path / "a", mode="r+")[0, 0, 0] = 54321
+    reader.read_strided(0, 4 * KIB, PLANE_NBYTES)
+    clock.now += REVALIDATION_SECONDS
+    assert bytes(reader.read_strided(0, 4 * KIB, PLANE_NBYTES))[:2] == np.uint16(54321).tobytes()
+    pool.close()
 
 
 def test_a_corrupt_chunk_in_a_window_affects_only_its_own_bytes(tmp_path: Path) -> None:

@@ -152,16 +152,21 @@ class DecodedChunks:
             values, keys = self._keys(self._in_array_order(list(product(*ranges))))
             self._storage.cache.record_reads(list({*values, *keys}))
 
-    def copy_box(self, box: Box, out: np.ndarray[Any, np.dtype[np.uint8]]) -> bool:
-        """Fill ``out`` with a box, in the order of the stream. Return False as ``copy`` does."""
-        return self._chunks is not None and self._copy_box(box, out.view(self._storage.dtype))
+    def copy_box(
+        self, box: Box, out: np.ndarray[Any, np.dtype[np.uint8]], *, checks_again: bool = False
+    ) -> bool:
+        """Fill ``out`` with a box, in the order of the stream. Return False as ``copy`` does.
 
-    def _copy_box(self, box: Sequence[tuple[int, int]], elements: Array) -> bool:
+        With ``checks_again`` each chunk is compared with the store now, unless chunks are never compared.
+        """
+        return self._chunks is not None and self._copy_box(box, out.view(self._storage.dtype), checks_again)
+
+    def _copy_box(self, box: Sequence[tuple[int, int]], elements: Array, checks_again: bool = False) -> bool:
         """Copy a box into one-dimensional memory of its size."""
         # Only the last dimension usually has more than one chunk, so that the work per chunk is done for it alone.
         *leading, line = [self._divide(axis, low, high) for axis, (low, high) in enumerate(box)]
         heads = list(product(*leading))
-        chunks = self._find(heads, line)
+        chunks = self._find(heads, line, checks_again)
         if chunks is None:
             return False
         view = elements.reshape([high - low for low, high in box])
@@ -208,7 +213,9 @@ class DecodedChunks:
             self._parts[axis, low, high] = parts
         return parts
 
-    def _find(self, heads: list[tuple[_Part, ...]], line: list[_Part]) -> list[Any] | None:
+    def _find(
+        self, heads: list[tuple[_Part, ...]], line: list[_Part], checks_again: bool
+    ) -> list[Any] | None:
         """Return the decoded chunks of a box, NOT_STORED for each missing one; or None if one of them is not cached or
         has changed. ``heads`` are the parts of the box in all dimensions but the last one, ``line`` those in the last.
         """
@@ -217,7 +224,8 @@ class DecodedChunks:
         key = (*[part.chunk for part in (*heads[0], *heads[-1])], line[0].chunk, line[-1].chunk)
         changes = storage.changes
         now = self._clock()
-        oldest = float("-inf") if self._max_age is None else now - self._max_age
+        max_age = 0.0 if checks_again and self._max_age is not None else self._max_age
+        oldest = float("-inf") if max_age is None else now - max_age
         recent = self._recent.get(key)
         if recent is not None and recent.changes == changes and recent.checked > oldest:
             chunks = [reference() for reference in recent.references]

@@ -21,10 +21,10 @@ SETTLING_SECONDS = 3.0
 attributes of files in network file systems, are cached for a second or more.
 """
 
-
-MAX_AGE_SECONDS = 1.0
+MAX_AGE_SECONDS = 0.5
 """A file that is opened again within this time, while it is being read, keeps its pages if no change is known. The
-kernel drops pages only when all reads of them have ended, so each opening would wait for the slowest reader.
+kernel drops pages only when all reads of them have ended, so each opening would wait for the slowest reader. The pages
+contain data that the server has not compared with the store for ``REVALIDATION_SECONDS`` (of ``streams``).
 """
 
 

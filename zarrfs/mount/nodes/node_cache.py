@@ -31,8 +31,10 @@ from zarrfs.mount.nodes.stored_sizes import StoredSizes
 
 __all__ = ["MAX_METADATA_NBYTES", "REMOTE_REVALIDATION_SECONDS", "REVALIDATION_SECONDS", "NodeCache"]
 
-REVALIDATION_SECONDS = 1.0
-"""Cached metadata of a node is used for this time without a request to the store."""
+REVALIDATION_SECONDS = 0.5
+"""Cached metadata of a node is used for this time without a request to the store. The kernel caches attributes for the
+same time after that.
+"""
 
 REMOTE_REVALIDATION_SECONDS = 10.0
 """The same for stores whose requests have a high latency, unless another time is given."""

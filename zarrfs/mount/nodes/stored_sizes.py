@@ -15,7 +15,7 @@ from zarrfs.mount.nodes.node_records import NodeRecord
 __all__ = ["StoredSizes"]
 
 REFRESH_FACTOR = 20.0
-"""A stored size is determined again after this multiple of the duration of the last determination."""
+"""A stored size whose determination is slow is determined again after this multiple of its duration."""
 
 MAX_FOREGROUND_SECONDS = 0.05
 """A stored size whose last determination took longer is determined again in the background."""
@@ -81,7 +81,9 @@ class StoredSizes:
             usage = Usage(0, array.nbytes, None)
         elapsed = self._clock() - start
         record.usage, record.usage_seconds = usage, elapsed
-        record.usage_expires = start + elapsed + max(self._refresh_seconds, REFRESH_FACTOR * elapsed)
+        # The size of an array tells whether the kernel may keep pages if it is determined in the foreground.
+        pause = 0.0 if elapsed <= MAX_FOREGROUND_SECONDS else (REFRESH_FACTOR + 1) * elapsed
+        record.usage_expires = start + max(self._refresh_seconds, pause)
         return usage
 
     def _refresh(self, record: NodeRecord, array: Array) -> None:

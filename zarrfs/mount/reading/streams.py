@@ -24,8 +24,10 @@ __all__ = ["REVALIDATION_SECONDS", "ArrayStream", "Bytes", "FlatStream", "SignFl
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
-REVALIDATION_SECONDS = 1.0
-"""After this time a decoded chunk or a block is compared with the store before it is used again."""
+REVALIDATION_SECONDS = 0.5
+"""After this time a decoded chunk or a block is compared with the store before it is used again. The kernel may keep
+what it has read for about the same time (``page_versions.MAX_AGE_SECONDS``), so that a change is seen within a second.
+"""
 
 SIGN_BIT = 0x80
 
@@ -145,7 +147,8 @@ class ArrayStream:
         return strided_window(self._array.storage, self._order, start, nbytes, stride, max_nbytes)
 
     def read_window(self, window: Window, out: Bytes) -> None:
-        if self._decoded.copy_box(window.box, out):
+        # The version of the window was determined just now. Older chunks would belong to another version.
+        if self._decoded.copy_box(window.box, out, checks_again=True):
             return
         self._decoded.expect_box(window.box)
         storage = self._array.storage

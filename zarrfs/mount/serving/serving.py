@@ -35,6 +35,11 @@ EXIT_SECONDS = 2.0
 
 IMMUTABLE_SECONDS = 3600
 
+KERNEL_CACHE_SECONDS = 0.5
+"""The kernel uses attributes and names for this time. The server uses them for as long before it compares them with
+the store (``node_cache.REVALIDATION_SECONDS``), so that a change is seen within a second.
+"""
+
 M_ARENA_MAX = -8
 """The parameter of ``mallopt`` for the number of heaps (malloc.h of glibc)."""
 
@@ -231,7 +236,11 @@ def _fuse_arguments(sources: Sequence[str], options: MountOptions) -> dict[str, 
         )
     else:
         # On open, the kernel drops cached pages of a file unless the operations state that they are current.
-        arguments.update(negative_timeout=1)
+        arguments.update(
+            attr_timeout=KERNEL_CACHE_SECONDS,
+            entry_timeout=KERNEL_CACHE_SECONDS,
+            negative_timeout=KERNEL_CACHE_SECONDS,
+        )
     for option in options.fuse_options:
         key, separator, value = option.partition("=")
         arguments[key] = value if separator else True
