@@ -26,7 +26,7 @@ from zarrfs.mount.reading.blocks import BlockPool
 from zarrfs.mount.reading.content import ArraySegment, BytesSegment, VirtualFileContent
 from zarrfs.mount.reading.open_files import OpenFile
 from zarrfs.mount.reading.streams import REVALIDATION_SECONDS, ArrayStream
-from zarrfs.testing import CountingStore
+from zarrfs.testing import CountingStore, LatencyStore
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -275,6 +275,50 @@ def test_a_block_that_is_read_slowly_is_not_assembled_again(monkeypatch: pytest.
             data = reader.read(offset, KIB, sequential=True, read_ahead=False)
             assert bytes(data) == NOISE.tobytes()[offset : offset + KIB]
     assert pool.statistics.assembled == 8
+    pool.close()
+
+
+def test_a_block_is_assembled_from_chunks_that_a_direct_read_is_decoding() -> None:
+    """The kernel sends the first requests of a pass at the same time."""
+    memory = MemoryStore()
+    chunks = (16, 16, 64)
+    zarrfs.create_array(memory, data=NOISE, chunks=chunks, compressors=zarrfs.codecs.ZstdCodec(level=1))
+    is_reading, may_read, is_assembling = threading.Event(), threading.Event(), threading.Event()
+
+    def wait(operation: str, key: str) -> None:
+        if key == "c/0/0/0" and operation.startswith("get"):
+            is_reading.set()
+            assert may_read.wait(TIMEOUT)
+
+    counting = CountingStore(LatencyStore(memory, wait))
+    array = zarrfs.open_array(counting, cache_size=16 * MIB)
+    pool = BlockPool(16 * MIB)
+    reader = BlockReader(ArrayStream(array), pool)
+    read_into = reader._stream.read_into
+
+    def assemble_or_read(start: int, out: Any, *, keep_chunks: bool = True) -> None:
+        if out.size > KIB:
+            is_assembling.set()
+        read_into(start, out, keep_chunks=keep_chunks)
+
+    reader._stream.read_into = assemble_or_read  # type: ignore[method-assign]
+    found: list[bytes] = []
+    direct = threading.Thread(
+        target=lambda: found.append(bytes(reader.read(0, KIB, sequential=False))),
+    )
+    sequential = threading.Thread(
+        target=lambda: found.append(bytes(reader.read(KIB, 64 * KIB, sequential=True))),
+    )
+    direct.start()
+    assert is_reading.wait(TIMEOUT)
+    sequential.start()
+    assert not is_assembling.wait(0.01), "the block waits for the direct read"
+    may_read.set()
+    for thread in (direct, sequential):
+        thread.join(TIMEOUT)
+    assert sorted(map(len, found)) == [KIB, 64 * KIB]
+    assert b"".join(sorted(found, key=len)) == NOISE.tobytes()[: 65 * KIB]
+    assert set(counting.keys.values()) <= {1}, counting.keys
     pool.close()
 
 

@@ -48,6 +48,7 @@ class BlockReader:
         self._failures: dict[Hashable, float] = {}
         self._windows: deque[Window] = deque(maxlen=MAX_WINDOWS)
         self._current: Window | None = None
+        self._direct: dict[threading.Event, tuple[int, int]] = {}
         self._lock = threading.Lock()
 
     def read(self, offset: int, size: int, *, sequential: bool, read_ahead: bool = True) -> Bytes:
@@ -169,16 +170,36 @@ class BlockReader:
             return None
 
     def _assemble(self, start: int, out: Bytes) -> None:
+        # The first reads of a pass are direct and may still be decoding chunks of the block, which they keep.
+        with self._lock:
+            direct = [
+                done
+                for done, (first, stop) in self._direct.items()
+                if first < start + out.size and start < stop
+            ]
+        for done in direct:
+            done.wait()
         # Blocks of whole chunks decode each chunk once: keeping the chunks as well would only cost memory.
         self._read_into(start, out, keep_chunks=not self.grid.holds_whole_chunks)
 
     def _read_directly(self, offset: int, size: int) -> Bytes:
         out = np.empty(size, np.uint8)
-        if not self._stream.read_decoded(offset, out):
-            if self._stream.decodes_whole_chunks:
-                # They are decoded anyway. The next reads, or the block that is assembled next, use them.
-                self._stream.expect(offset, size)
+        if self._stream.read_decoded(offset, out):
+            return out
+        if not self._stream.decodes_whole_chunks:
             self._read_into(offset, out, keep_chunks=True)
+            return out
+        # They are decoded anyway. The next reads, or the block that is assembled next, use them.
+        self._stream.expect(offset, size)
+        done = threading.Event()
+        with self._lock:
+            self._direct[done] = offset, offset + size
+        try:
+            self._read_into(offset, out, keep_chunks=True)
+        finally:
+            with self._lock:
+                del self._direct[done]
+            done.set()
         return out
 
     def _read_into(self, start: int, out: Bytes, keep_chunks: bool) -> None:
