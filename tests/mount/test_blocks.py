@@ -19,7 +19,7 @@ from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes
 from zarrfs.engine.io.flat import block_grid
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError
-from zarrfs.mount.reading import blocks
+from zarrfs.mount.reading import block, blocks
 from zarrfs.mount.reading.access_pattern import AccessPattern, Pattern
 from zarrfs.mount.reading.block_reader import BlockReader
 from zarrfs.mount.reading.blocks import BlockPool
@@ -237,9 +237,9 @@ def test_a_pool_without_room_reads_directly() -> None:
 
 
 def test_readers_of_more_blocks_than_fit_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "IN_USE_SECONDS", TIMEOUT)
+    monkeypatch.setattr(block, "IN_USE_SECONDS", TIMEOUT)
     monkeypatch.setattr(blocks, "MAX_WAITING_SECONDS", TIMEOUT)
-    monkeypatch.setattr(blocks, "MAX_UNREAD_NBYTES", 0)
+    monkeypatch.setattr(block, "MAX_UNREAD_NBYTES", 0)
     _, array = counted(chunks=(8, 64, 256))
     pool = BlockPool(MIB // 2)  # two blocks
     reader = BlockReader(ArrayStream(array), pool)
@@ -263,8 +263,56 @@ def test_readers_of_more_blocks_than_fit_take_turns(monkeypatch: pytest.MonkeyPa
     pool.close()
 
 
+def test_the_memory_of_an_evicted_block_is_used_again_unless_a_reader_refers_to_it() -> None:
+    _, array = counted(chunks=(8, 64, 256))
+    pool = BlockPool(MIB // 2)  # two blocks
+    reader = BlockReader(ArrayStream(array), pool)
+    size = MIB // 4
+    for number in range(4):
+        data = reader.read(number * size, size, sequential=True, read_ahead=False)
+        assert bytes(data) == NOISE.tobytes()[number * size :][:size]
+        del data
+    assert pool.statistics.evicted == pool.statistics.recycled == 2
+    held = [reader.read(number * size, size, sequential=True, read_ahead=False) for number in range(4, 8)]
+    part = held[0][5:10]
+    assert b"".join(map(bytes, held)) == NOISE.tobytes()[4 * size : 8 * size]
+    # Only blocks 2 and 3, to which nothing refers, gave their memory.
+    assert pool.statistics.recycled == 4
+    del held
+    for number in range(4):
+        reader.read(number * size, size, sequential=True, read_ahead=False)
+    assert bytes(part) == NOISE.tobytes()[4 * size + 5 :][:5]
+    pool.close()
+
+
+def test_readers_that_evict_the_blocks_of_each_other_read_the_bytes_of_the_array() -> None:
+    _, array = counted(chunks=(8, 64, 256))
+    pool = BlockPool(MIB // 2)
+    reader = BlockReader(ArrayStream(array), pool)
+    expected = NOISE.tobytes()
+    wrong: list[int] = []
+
+    def read(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for number in rng.integers(0, 8, 40):
+            start = int(number) * (MIB // 4)
+            for offset in range(start, start + MIB // 4, 64 * KIB):
+                data = reader.read(offset, 64 * KIB, sequential=True)
+                if bytes(data) != expected[offset : offset + 64 * KIB]:
+                    wrong.append(offset)
+
+    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(TIMEOUT)
+    assert wrong == []
+    assert pool.statistics.recycled > 0
+    pool.close()
+
+
 def test_a_block_that_is_read_slowly_is_not_assembled_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "IN_USE_SECONDS", 0.0)
+    monkeypatch.setattr(block, "IN_USE_SECONDS", 0.0)
     _, array = counted(chunks=(8, 64, 256))
     pool = BlockPool(MIB // 2)  # two blocks
     reader = BlockReader(ArrayStream(array), pool)

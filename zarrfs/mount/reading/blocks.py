@@ -12,11 +12,12 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from zarrfs.logs import logger
+from zarrfs.mount.reading.block import Block
 from zarrfs.mount.reading.streams import REVALIDATION_SECONDS, Bytes
 
 __all__ = ["DEFAULT_POOL_NBYTES", "BlockPool", "PoolStatistics"]
@@ -28,14 +29,6 @@ MIN_BLOCKS_PER_POOL = 2
 
 MAX_BLOCK_NBYTES = 64 << 20
 """Assembling a larger block would delay the first byte too long."""
-
-IN_USE_SECONDS = 0.1
-"""A block that has not been read completely is kept for this time after the last read of it."""
-
-MAX_UNREAD_NBYTES = 1 << 20
-"""A block of which at most this many bytes, or a quarter, were not read counts as read completely. The first reads of a
-file are direct, before the access is recognised as sequential.
-"""
 
 MAX_WAITING = 32
 MAX_WAITING_SECONDS = 2.0
@@ -57,6 +50,7 @@ class PoolStatistics:
         assembled: blocks that were assembled.
         read_ahead: blocks whose assembly was started before a read asked for them.
         evicted: blocks that were dropped to make room.
+        recycled: blocks that were assembled in the memory of an evicted one.
         stale: blocks that were dropped because the store changed.
     """
 
@@ -64,31 +58,8 @@ class PoolStatistics:
     assembled: int = 0
     read_ahead: int = 0
     evicted: int = 0
+    recycled: int = 0
     stale: int = 0
-
-
-@dataclass(eq=False)
-class _Block:
-    """A block and the state of its assembly."""
-
-    nbytes: int
-    done: threading.Event = field(default_factory=threading.Event)
-    data: Bytes | None = None
-    error: BaseException | None = None
-    version: Hashable | None = None
-    checked_at: float = 0.0
-    served_nbytes: int = 0
-    used_at: float = field(default_factory=time.monotonic)
-
-    @property
-    def is_read(self) -> bool:
-        return self.nbytes - self.served_nbytes <= min(MAX_UNREAD_NBYTES, self.nbytes // 4)
-
-    @property
-    def is_in_use(self) -> bool:
-        if not self.done.is_set():
-            return True
-        return not self.is_read and time.monotonic() - self.used_at < IN_USE_SECONDS
 
 
 class BlockPool:
@@ -112,7 +83,7 @@ class BlockPool:
         self.is_immutable = is_immutable
         self.statistics = PoolStatistics()
         self._clock = clock
-        self._blocks: OrderedDict[Hashable, _Block] = OrderedDict()
+        self._blocks: OrderedDict[Hashable, Block] = OrderedDict()
         self._nbytes = 0
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
@@ -149,31 +120,38 @@ class BlockPool:
         block, is_new = self._claim(key, nbytes, version, waits=True)
         if block is None:
             return None
-        if is_new:
-            self._assemble(key, block, assemble, version)
-        else:
-            self.statistics.hits += 1
-            block.done.wait()
-        if block.error is not None:
-            raise block.error
-        assert block.data is not None
+        try:
+            if is_new:
+                self._assemble(key, block, assemble, version)
+            else:
+                self.statistics.hits += 1
+                block.done.wait()
+            if block.error is not None:
+                raise block.error
+            data = block.data
+        finally:
+            self._release(block)
+        assert data is not None
         block.served_nbytes += wanted_nbytes
         block.used_at = time.monotonic()
-        return block.data
+        return data
 
     def find(self, key: Hashable, version: Callable[[], Hashable | None]) -> Bytes | None:
         """Return the bytes of a block if it is present and assembled, else None."""
-        with self._lock:
-            block = self._blocks.get(key)
-        if block is None or not block.done.is_set() or block.data is None:
+        block = self._find(key)
+        if block is None:
             return None
-        if not self._is_current(key, block, version):
-            return None
+        try:
+            data = block.data if block.done.is_set() else None
+            if data is None or not self._is_current(key, block, version):
+                return None
+        finally:
+            self._release(block)
         self.statistics.hits += 1
         with self._lock:
             if key in self._blocks:
                 self._blocks.move_to_end(key)
-        return block.data
+        return data
 
     def __contains__(self, key: Hashable) -> bool:
         """Return whether a block is present or is being assembled."""
@@ -194,6 +172,8 @@ class BlockPool:
                 self._executor = ThreadPoolExecutor(1, thread_name_prefix="zarrfs-read-ahead")
             executor = self._executor
         block, is_new = self._claim(key, nbytes, version, waits=False)
+        if block is not None:
+            self._release(block)
         if is_new and block is not None:
             self.statistics.read_ahead += 1
             try:
@@ -222,36 +202,55 @@ class BlockPool:
 
     def _claim(
         self, key: Hashable, nbytes: int, version: Callable[[], Hashable | None], *, waits: bool
-    ) -> tuple[_Block | None, bool]:
-        """Return the block of a key, and whether the caller must assemble it. None when there is no room for it."""
-        with self._lock:
-            block = self._blocks.get(key)
+    ) -> tuple[Block | None, bool]:
+        """Return the block of a key, and whether the caller must assemble it. None when there is no room for it.
+
+        The caller is a user of the block until it calls ``_release``.
+        """
+        block = self._find(key)
         if block is not None and (not block.done.is_set() or self._is_current(key, block, version)):
             with self._lock:
                 if key in self._blocks:
                     self._blocks.move_to_end(key)
             return block, False
+        if block is not None:
+            self._release(block)
         with self._lock:
             present = self._blocks.get(key)
             if present is not None and present is not block:
+                present.users += 1
                 return present, False
             if key in self._dropped and self._nbytes + nbytes > self.capacity:
                 # It is read too slowly to be kept. Assembling it for each request would cost more than direct reads.
                 return None, False
             self._dropped.pop(key, None)
-            if self._waiting or not self._make_room(nbytes):
+            memory: list[Bytes] = []
+            if self._waiting or not self._make_room(nbytes, memory):
                 if not waits or nbytes > self.capacity or len(self._waiting) >= MAX_WAITING:
                     return None, False
-                present = self._wait_for_room(key, nbytes)
+                present = self._wait_for_room(key, nbytes, memory)
                 if present is not None:
+                    present.users += 1
                     return present, False
-                if not self._make_room(nbytes):
+                if not self._make_room(nbytes, memory):
                     return None, False
-            block = self._blocks[key] = _Block(nbytes)
+            block = self._blocks[key] = Block(nbytes, 1, memory[0] if memory else None)
             self._nbytes += nbytes
         return block, True
 
-    def _wait_for_room(self, key: Hashable, nbytes: int) -> _Block | None:
+    def _find(self, key: Hashable) -> Block | None:
+        """Return the block of a key, if it is present. The caller is a user of it until it calls ``_release``."""
+        with self._lock:
+            block = self._blocks.get(key)
+            if block is not None:
+                block.users += 1
+            return block
+
+    def _release(self, block: Block) -> None:
+        with self._lock:
+            block.users -= 1
+
+    def _wait_for_room(self, key: Hashable, nbytes: int, memory: list[Bytes]) -> Block | None:
         """Wait until there is room, in the order of the requests, or the time is over. The lock is held.
 
         Return the block if another thread assembles it meanwhile.
@@ -263,7 +262,7 @@ class BlockPool:
             while time.monotonic() < deadline and not self._closed:
                 if key in self._blocks:
                     return self._blocks[key]
-                if self._waiting[0] is ticket and self._make_room(nbytes):
+                if self._waiting[0] is ticket and self._make_room(nbytes, memory):
                     break
                 self._changed.wait(POLL_SECONDS)
         finally:
@@ -271,8 +270,11 @@ class BlockPool:
             self._changed.notify_all()
         return None
 
-    def _make_room(self, nbytes: int) -> bool:
-        """Drop the least recently used blocks that are not in use until there is room. The lock is held."""
+    def _make_room(self, nbytes: int, memory: list[Bytes]) -> bool:
+        """Drop the least recently used blocks that are not in use until there is room. The lock is held.
+
+        Memory of a dropped block of ``nbytes`` bytes that nothing refers to is added to ``memory``.
+        """
         for key in list(self._blocks):
             if self._nbytes + nbytes <= self.capacity:
                 break
@@ -285,12 +287,14 @@ class BlockPool:
                     self._dropped[key] = None
                     if len(self._dropped) > MAX_DROPPED:
                         self._dropped.popitem(last=False)
+                if block.nbytes == nbytes and not memory and (free := block.take_memory()) is not None:
+                    memory.append(free)
         return self._nbytes + nbytes <= self.capacity
 
     def _assemble(
         self,
         key: Hashable,
-        block: _Block,
+        block: Block,
         assemble: Callable[[Bytes], None],
         version: Callable[[], Hashable | None],
     ) -> None:
@@ -298,7 +302,9 @@ class BlockPool:
             # The version is taken first, so that a change during the read makes the block stale, never current.
             block.version = version()
             block.checked_at = self._clock()
-            data = np.empty(block.nbytes, np.uint8)
+            memory, block.memory = block.memory, None
+            self.statistics.recycled += memory is not None
+            data = np.empty(block.nbytes, np.uint8) if memory is None else memory
             assemble(data)
             block.data = data
             self.statistics.assembled += 1
@@ -311,13 +317,13 @@ class BlockPool:
             self._discard(key, block)
         block.done.set()
 
-    def _discard(self, key: Hashable, block: _Block) -> None:
+    def _discard(self, key: Hashable, block: Block) -> None:
         with self._lock:
             if self._blocks.get(key) is block:
                 del self._blocks[key]
                 self._nbytes -= block.nbytes
 
-    def _is_current(self, key: Hashable, block: _Block, version: Callable[[], Hashable | None]) -> bool:
+    def _is_current(self, key: Hashable, block: Block, version: Callable[[], Hashable | None]) -> bool:
         if block.error is not None:
             self._discard(key, block)
             return False
