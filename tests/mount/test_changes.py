@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,6 +26,8 @@ from zarrfs.mount.tree.tree import Tree
 from zarrfs.testing import CountingStore
 
 DATA = np.arange(6000, dtype="u2").reshape(60, 100)
+WIDE = np.arange(2**18, dtype="u2").reshape(64, 4096)
+"""Reads of all of it are sequential."""
 
 
 class Clock:
@@ -147,6 +150,23 @@ def test_a_new_array_is_seen_after_names_were_looked_up_without_success(location
     clock.expire()
     assert isinstance(tree.lookup("/b.raw"), VirtualFile)
     assert "b.raw" in tree.list_names(tree.lookup("/"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("path", ["", "a"])
+def test_a_document_that_is_written_again_without_a_change_makes_no_file_stale(
+    location: Path, path: str
+) -> None:
+    zarrfs.open_group(location, mode="r+").create_array("a", data=WIDE, chunks=(8, 4096), overwrite=True)
+    clock, pool = Clock(), BlockPool()
+    tree = Tree(zarrfs.open(location / path), "a", clock=clock)
+    for time in range(3):
+        file = open_file(tree, "/a.raw", pool)
+        for _ in range(2):
+            assert bytes(file.read(0, WIDE.nbytes)) == WIDE.tobytes()
+            os.utime(location / "a" / "zarr.json", (time, time))
+            clock.expire()
+            pool.clear()
+    pool.close()
 
 
 def test_a_change_is_seen_within_a_second_in_a_file_that_is_opened_again() -> None:

@@ -100,9 +100,31 @@ def errors_to_errno(operation: F) -> F:
         except OperationError:
             raise
         except Exception as error:
-            number = error_number(error)
-            if number not in (errno.ENOENT, errno.EROFS):
-                self._error_log.report(f"{operation.__name__} {args[0] if args else ''}", error)
-            raise os_error(number) from error
+            raise translated_error(error, self._error_log, operation, args) from error
 
     return translated  # type: ignore[return-value]
+
+
+def entries_with_errno(operation: F) -> F:
+    """Convert the exceptions of an operation that is a generator, as ``errors_to_errno`` does."""
+
+    @functools.wraps(operation)
+    def translated(self: Any, *args: Any) -> Any:
+        try:
+            yield from operation(self, *args)
+        except OperationError:
+            raise
+        except Exception as error:
+            raise translated_error(error, self._error_log, operation, args) from error
+
+    return translated  # type: ignore[return-value]
+
+
+def translated_error(
+    error: Exception, error_log: ErrorLog, operation: Callable[..., Any], args: tuple[Any, ...]
+) -> OSError:
+    """Return the error that the kernel receives for an exception of an operation, which is logged once."""
+    number = error_number(error)
+    if number not in (errno.ENOENT, errno.EROFS):
+        error_log.report(f"{operation.__name__} {args[0] if args else ''}", error)
+    return os_error(number)

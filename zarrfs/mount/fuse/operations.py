@@ -15,7 +15,13 @@ from typing import Any, NoReturn
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.summary import array_metadata_summary, group_metadata_summary, json_safe
-from zarrfs.mount.fuse.error_numbers import ErrorLog, error_number, errors_to_errno, os_error
+from zarrfs.mount.fuse.error_numbers import (
+    ErrorLog,
+    entries_with_errno,
+    error_number,
+    errors_to_errno,
+    os_error,
+)
 from zarrfs.mount.fuse.open_directories import ListedItem, ListedName, OpenDirectory
 from zarrfs.mount.fuse.page_versions import PageVersions
 from zarrfs.mount.reading.blocks import BlockPool
@@ -166,16 +172,11 @@ class ZarrOperations:
         self._directories.pop(fh, None)
         return 0
 
+    @entries_with_errno
     def read_directory(self, path: str, fh: int, offset: int, with_attributes: bool) -> Iterator[ListedName]:
         """Yield the entries of a directory from ``offset`` on. With 0 as the offset the directory is listed again."""
         directory = self._directories.get(fh) or OpenDirectory(lambda: self._list(path))
-        entries = directory.read(offset, with_attributes)
-        while (entry := self._next_entry(entries, path)) is not None:
-            yield entry
-
-    @errors_to_errno
-    def _next_entry(self, entries: Iterator[ListedName], path: str) -> ListedName | None:
-        return next(entries, None)
+        yield from directory.read(offset, with_attributes)
 
     def readdir(self, path: str, fh: Any) -> list[str]:
         """Return the names in a directory, those of itself and its parent first."""

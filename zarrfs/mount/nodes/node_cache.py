@@ -28,6 +28,7 @@ from zarrfs.mount.nodes.node_records import (
 )
 from zarrfs.mount.nodes.root_node import RootNode
 from zarrfs.mount.nodes.stored_sizes import StoredSizes
+from zarrfs.mount.reading.array_stamps import renew_array_stamp, stamp_before_reading
 
 __all__ = ["MAX_METADATA_NBYTES", "REMOTE_REVALIDATION_SECONDS", "REVALIDATION_SECONDS", "NodeCache"]
 
@@ -132,12 +133,14 @@ class NodeCache:
         if record is not None and unchanged and not isinstance(record.node, BrokenNode):
             record.validated = now
             return record
+        stamp = stamp_before_reading(known)
         reopened = self._make_record(path, open_member(root, path), stamps)
         if reopened.node is None:
             self._count_miss(path)
         if record is not None and equivalent(record, reopened):
             # The chunk cache holds chunks of the previous node object.
             record.validated, record.stamps = now, stamps
+            renew_array_stamp(known, stamp)
             return record
         self._cache.put(path, None, reopened, reopened.nbytes)
         return reopened

@@ -16,6 +16,7 @@ from zarrfs.errors import ZarrError, describe_error
 from zarrfs.mount.nodes.document_stamps import document_stamps
 from zarrfs.mount.nodes.node_opening import reopen
 from zarrfs.mount.nodes.node_records import BrokenNode, Node, NodeRecord, equivalent, make_record
+from zarrfs.mount.reading.array_stamps import renew_array_stamp, stamp_before_reading
 
 __all__ = ["RootNode"]
 
@@ -117,6 +118,7 @@ class RootNode:
         if node is record.node and stamps is not None and stamps == record.stamps:
             record.validated = now
             return
+        stamp = stamp_before_reading(node)
         reopened = self._make_record(reopen(node.store, node), stamps)
         if is_remote and isinstance(reopened.node, BrokenNode) and reopened.node.errno != errno.ESTALE:
             record.validated = now  # The server may be available again soon.
@@ -125,6 +127,7 @@ class RootNode:
             reopened.details[LAST] = node
         if equivalent(record, reopened):
             record.validated, record.stamps = now, stamps
+            renew_array_stamp(node, stamp)
         else:
             self._record = reopened
 

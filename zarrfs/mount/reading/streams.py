@@ -11,13 +11,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from zarrfs.engine.formats.api import document_keys
 from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes
 from zarrfs.engine.io.decoded import DecodedChunks
 from zarrfs.engine.io.flat import BlockGrid, Window, block_grid, box_version, flat_version, strided_window
 from zarrfs.engine.io.flat_reading import read_flat_box
 from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import StoreError
+from zarrfs.mount.reading.array_stamps import array_stamp
 
 __all__ = ["REVALIDATION_SECONDS", "ArrayStream", "Bytes", "FlatStream", "SignFlippedStream", "SwappedStream"]
 
@@ -30,14 +30,6 @@ what it has read for about the same time (``page_versions.MAX_AGE_SECONDS``), so
 """
 
 SIGN_BIT = 0x80
-
-
-def document_key(array: Array) -> str | None:
-    """Return the key of the document that defines an array, or None if the store has no cheap stamps."""
-    store = array.store
-    if store.concurrency > 1 or not array.spec.document:
-        return None
-    return document_keys(store, array.path, array.spec)[0]
 
 
 class FlatStream(Protocol):
@@ -103,8 +95,7 @@ class ArrayStream:
         self._array = array
         self._order = order
         self.nbytes = array.nbytes
-        self._document = document_key(array)
-        self._stamp = None if self._document is None else array.store.stamp(self._document)
+        self._stamp = array_stamp(array)
 
     @cached_property
     def _decoded(self) -> DecodedChunks:
@@ -116,14 +107,13 @@ class ArrayStream:
         return block_grid(self._array.storage, self._order, max_block_nbytes)
 
     def confirm(self) -> None:
-        if self._stamp is not None and self._document is not None:
-            store = self._array.store
-            if store.stamp(self._document) != self._stamp:
-                raise StoreError(
-                    f"{store.url}: the metadata of {self._array.name} have changed since the file was opened; open it "
-                    "again",
-                    errno.ESTALE,
-                )
+        # A document that was missing at the beginning cannot have been replaced.
+        if self._stamp is not None and self._stamp.value is not None and not self._stamp.is_current:
+            raise StoreError(
+                f"{self._array.store.url}: the metadata of {self._array.name} have changed since the file was opened; "
+                "open it again",
+                errno.ESTALE,
+            )
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -28,6 +28,9 @@ READDIR_PLUS = 1
 FILL_DIR_PLUS = 2
 """The flag of an entry that has all attributes."""
 
+TIMES = ("st_atime", "st_mtime", "st_ctime")
+NANOSECONDS = 1_000_000_000
+
 MODULES = {"mfusepy": "mfusepy", "fusepy": "fuse"}
 
 MAX_THREADS = 64
@@ -135,12 +138,24 @@ def _directory_reader(module: Any) -> Callable[..., int]:
         entries = fuse.operations.read_directory(
             os.fsdecode(path), file.contents.fh, offset, bool(flags & READDIR_PLUS)
         )
-        for next_offset, entry in enumerate(entries, offset + 1):
-            status = module.c_stat(st_mode=entry.type)
-            if entry.attributes is not None:
-                module.set_st_attrs(status, entry.attributes, use_ns=True)
-            fill_flags = 0 if entry.attributes is None else FILL_DIR_PLUS
-            if fill(buffer, os.fsencode(entry.name), ctypes.byref(status), next_offset, fill_flags):
+        status = module.c_stat()
+        address, nbytes = ctypes.addressof(status), ctypes.sizeof(status)
+        reference = ctypes.byref(status)
+        times = {name: getattr(status, name + "spec") for name in TIMES}
+        for name, kind, attributes, _ in entries:
+            offset += 1
+            ctypes.memset(address, 0, nbytes)
+            if attributes is None:
+                status.st_mode = kind
+            else:
+                for key, value in attributes.items():
+                    time = times.get(key)
+                    if time is None:
+                        setattr(status, key, value)
+                    else:
+                        time.tv_sec, time.tv_nsec = divmod(value, NANOSECONDS)
+            fill_flags = 0 if attributes is None else FILL_DIR_PLUS
+            if fill(buffer, os.fsencode(name), reference, offset, fill_flags):
                 break  # The page is full.
         return 0
 

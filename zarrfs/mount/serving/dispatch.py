@@ -170,11 +170,16 @@ class Dispatcher:
         self._counters.begin("readdirplus" if with_attributes else "readdir")
         try:
             operations, inner = self._route(path)
-            for entry in _method(operations, "read_directory")(inner, fh, offset, with_attributes):
-                if entry.attributes is None or not self._permissions.has_effect:
-                    yield entry
-                else:
-                    yield entry._replace(attributes=self._permissions.apply(entry.attributes, entry.node))
+            entries = _method(operations, "read_directory")(inner, fh, offset, with_attributes)
+            if not self._permissions.has_effect:
+                yield from entries
+            else:
+                for entry in entries:
+                    if entry.attributes is None:
+                        yield entry
+                    else:
+                        attributes = self._permissions.apply(entry.attributes, entry.node)
+                        yield entry._replace(attributes=attributes)
         except GeneratorExit:
             self._counters.end()
             raise

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import ClassVar
 
 from zarrfs.engine.nodes.array import Array
@@ -16,6 +17,9 @@ __all__ = ["MAX_FILE_NBYTES", "DirectoryView", "PresentedArray", "View", "fixed_
 
 MAX_FILE_NBYTES = 2**63 - 1 - (1 << 20)
 """The largest size that the system can express, less room for a header."""
+
+_ORDINARY_NAME = re.compile(r"(?!LIST)[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+"""Names that have no special meaning in any format."""
 
 
 class PresentedArray:
@@ -38,6 +42,7 @@ class PresentedArray:
         self.failure: Exception | None = None
         self._find_geometry = geometry
         self._geometry: Geometry | None = None
+        self._shared_key: tuple[Array, tuple[Hashable, ...] | None, tuple[object, ...]] | None = None
 
     @property
     def geometry(self) -> Geometry:
@@ -54,6 +59,44 @@ class PresentedArray:
                 self.failure = error
                 raise
         return self._geometry
+
+    def shared_key(self) -> tuple[tuple[Hashable, ...] | None, tuple[object, ...]]:
+        """Return a value that is equal for arrays that differ in their name and user attributes only, and the parts of
+        the specification that it identifies. The value is None if results depend on the name.
+
+        A part that is alive has its own identity, so that the key is valid as long as its parts are kept alive. Raises
+        StoreError if the metadata of a group cannot be read, and TypeError if there is no such value.
+        """
+        geometry = self.geometry
+        array = self.array
+        known = self._shared_key
+        if known is None or known[0] is not array:
+            spec = array.spec
+            parts = (
+                spec.data_type,
+                spec.chunk_grid,
+                spec.chunk_key_encoding,
+                spec.codecs,
+                spec.fill_value,
+                spec.dimension_names,
+            )
+            key = None
+            if self._has_ordinary_name(geometry):
+                key = (
+                    *map(id, parts),
+                    spec.shape,
+                    spec.dimension_units,
+                    spec.order,
+                    spec.zarr_format,
+                    geometry,
+                )
+            known = self._shared_key = array, key, parts
+        return known[1], known[2]
+
+    def _has_ordinary_name(self, geometry: Geometry) -> bool:
+        """Return whether no result depends on the name of the array."""
+        name = self.name
+        return _ORDINARY_NAME.fullmatch(name) is not None and all(axis.name != name for axis in geometry.axes)
 
 
 class View(ABC):

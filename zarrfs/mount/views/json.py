@@ -34,18 +34,26 @@ MAX_INDENTED_NBYTES = 2 << 20
 """A document that occupies more bytes of memory is not indented."""
 
 
+NAME, PART = "\x01", "\x02"
+"""In place of the name of an array, and of a part of the text. JSON text contains no other control characters than
+line breaks.
+"""
+
+
 class _Layout(NamedTuple):
-    """The JSON texts of the reasons why views are not available, after the name of the array.
+    """The JSON text of the metadata of arrays that differ in their names and attributes only.
 
     Attributes:
-        refusals: the reasons by suffix. The reference keeps their identity, by which a layout is found.
-        views: the suffixes of available views.
-        not_available: the suffixes and reasons of the others.
+        refusals: by suffix, the reasons why views are not available. The reference keeps their identity, by which a
+            layout is found.
+        summary: the texts of the properties. Their identity belongs to the layout as well.
+        parts: the texts before the path, between the path and the attributes, and after these, with ``NAME`` in place
+            of the name without the final quotation mark.
     """
 
     refusals: Mapping[str, str | None]
-    views: list[str]
-    not_available: list[str]
+    summary: dict[str, str]
+    parts: tuple[str, str, str]
 
 
 class JsonView(View):
@@ -58,7 +66,7 @@ class JsonView(View):
         """``refusals`` returns, by suffix of the view, the reason why it cannot present an array, or None if it can."""
         self._refusals = refusals
         self._summaries = SharedResults(_summary_texts)
-        self._layouts: dict[int, _Layout] = {}
+        self._layouts: dict[tuple[int, int], _Layout] = {}
 
     def refusal(self, presented: PresentedArray) -> str | None:
         return None
@@ -81,34 +89,44 @@ class JsonView(View):
             }
             return VirtualFileContent([BytesSegment(_encode_document(document))])
         # The text is composed of texts that many arrays share: indented text is expensive.
-        layout = self._layout(refusals)
-        stem = f"    {json.dumps(name)[:-1]}"
-        items = {
-            **summary,
-            "path": json.dumps(array.name),
-            "attributes": _attributes_text(attributes),
-            "views": _joined("[", [stem + text for text in layout.views], "]"),
-            "not_available": _joined("{", [stem + text for text in layout.not_available], "}"),
-        }
-        text = ",\n".join([f'  "{key}": {item}' for key, item in items.items()])
-        return VirtualFileContent([BytesSegment(f"{{\n{text}\n}}\n".encode("ascii"))])
+        before, between, after = self._layout(refusals, summary).parts
+        text = "".join(
+            (
+                before,
+                json.dumps(array.name),
+                between,
+                _attributes_text(attributes),
+                # The text of a name contains no control character.
+                after.replace(NAME, json.dumps(name)[:-1]),
+            )
+        )
+        return VirtualFileContent([BytesSegment(text.encode("ascii"))])
 
-    def _layout(self, refusals: Mapping[str, str | None]) -> _Layout:
-        found = self._layouts.get(id(refusals))
+    def _layout(self, refusals: Mapping[str, str | None], summary: dict[str, str]) -> _Layout:
+        key = id(refusals), id(summary)
+        found = self._layouts.get(key)
         if found is not None:
             return found
-        layout = _Layout(
-            refusals,
-            [json.dumps(suffix)[1:] for suffix, reason in refusals.items() if reason is None],
-            [
-                f"{json.dumps(suffix)[1:]}: {json.dumps(_reason(suffix, reason))}"
-                for suffix, reason in refusals.items()
-                if reason is not None
-            ],
-        )
+        stem = f"    {NAME}"
+        views = [f"{stem}{json.dumps(suffix)[1:]}" for suffix, reason in refusals.items() if reason is None]
+        not_available = [
+            f"{stem}{json.dumps(suffix)[1:]}: {json.dumps(_reason(suffix, reason))}"
+            for suffix, reason in refusals.items()
+            if reason is not None
+        ]
+        items = {
+            **summary,
+            "path": PART,
+            "attributes": PART,
+            "views": _joined("[", views, "]"),
+            "not_available": _joined("{", not_available, "}"),
+        }
+        text = ",\n".join([f'  "{key}": {item}' for key, item in items.items()])
+        before, between, after = f"{{\n{text}\n}}\n".split(PART)
+        layout = _Layout(refusals, summary, (before, between, after))
         if len(self._layouts) >= MAX_LAYOUTS:
             self._layouts.clear()
-        self._layouts[id(refusals)] = layout
+        self._layouts[key] = layout
         return layout
 
 

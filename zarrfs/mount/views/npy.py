@@ -7,6 +7,7 @@ is short enough, 2.0 for longer headers, and 3.0 for field names that cannot be 
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -51,6 +52,7 @@ class FortranNpyView(NpyView):
     order: ClassVar[Literal["C", "F"]] = "F"
 
 
+@lru_cache(256)
 def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...], order: Literal["C", "F"] = "C") -> bytes:
     """Return the header of a .npy file. Padding aligns the elements to a multiple of 64 bytes."""
     fields = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": order == "F", "shape": shape}

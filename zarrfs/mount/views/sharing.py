@@ -6,7 +6,6 @@ decides by the specification and the geometry is then decided once.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
@@ -18,9 +17,6 @@ __all__ = ["SharedResults"]
 T = TypeVar("T")
 
 MAX_RESULTS = 256
-
-_ORDINARY_NAME = re.compile(r"(?!LIST)[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-"""Names that have no special meaning in any format."""
 
 
 class SharedResults(Generic[T]):
@@ -36,21 +32,11 @@ class SharedResults(Generic[T]):
 
     def get(self, presented: PresentedArray) -> T:
         """Return the result for an array, which may be that for another one."""
-        spec = presented.array.spec
-        parts = (
-            spec.data_type,
-            spec.chunk_grid,
-            spec.chunk_key_encoding,
-            spec.codecs,
-            spec.fill_value,
-            spec.dimension_names,
-        )
         try:
-            geometry = presented.geometry
-            if not is_ordinary(presented):
+            # A result keeps the parts of its key alive.
+            key, parts = presented.shared_key()
+            if key is None:
                 return self._function(presented)
-            # A part that is alive has its own identity. A result keeps the parts of its key alive.
-            key = *map(id, parts), spec.shape, spec.dimension_units, spec.order, spec.zarr_format, geometry
             found = self._results.get(key)
         except (ZarrError, OSError, TypeError):  # the function reports the error
             return self._function(presented)
@@ -61,11 +47,3 @@ class SharedResults(Generic[T]):
             self._results.clear()
         self._results[key] = result, parts
         return result
-
-
-def is_ordinary(presented: PresentedArray) -> bool:
-    """Return whether no result depends on the name of an array."""
-    name = presented.name
-    return _ORDINARY_NAME.fullmatch(name) is not None and all(
-        axis.name != name for axis in presented.geometry.axes
-    )
