@@ -30,7 +30,15 @@ import numpy as np
 
 import zarrfs
 from benchmarks.engine import describe, machine, scratch_directory
-from benchmarks.mount_data import THIN, VOLUMES, Volume, make_many_arrays, make_volume
+from benchmarks.mount_data import (
+    CHUNK_LENGTH,
+    THIN,
+    VOLUMES,
+    Volume,
+    make_many_arrays,
+    make_many_chunks,
+    make_volume,
+)
 from benchmarks.mount_servers import Server, counting_server, null_server, zarrfs_server
 from zarrfs.mount.system.unmounting import unmount
 
@@ -44,12 +52,15 @@ LISTINGS = (("ls", "-f"), ("ls", "-l"), ("find",), ("du", "-s"))
 
 @dataclass(frozen=True)
 class Sizes:
-    """The amount of data. ``preads`` is the number of random reads, ``arrays`` the sizes of the listed groups."""
+    """The amount of data. ``preads`` is the number of random reads, ``arrays`` the sizes of the listed groups,
+    ``chunks`` the number of chunks of the array of which one changes.
+    """
 
     side: int = 512
     arrays: tuple[int, ...] = (2000, 20_000)
     preads: int = 500
     readers: tuple[int, ...] = (8, 32)
+    chunks: int = 100_000
 
 
 @dataclass(frozen=True)
@@ -93,6 +104,7 @@ class Benchmark:
             "plane": self.plane,
             "readers": self.readers,
             "memory": self.memory,
+            "change": self.change,
         }
         for count in self._sizes.arrays:
             tasks[f"list {count}"] = partial(self.listings, count)
@@ -142,14 +154,24 @@ class Benchmark:
                     continue
                 with counting_server(store, self._mountpoint, cache_size, self._report) as server:
                     self._cat(server)
-                counts = json.loads(self._report.read_text())
-                repeats = [
-                    nbytes / (store / key).stat().st_size
-                    for key, nbytes in counts.items()
-                    if not key.endswith(".json") and nbytes
-                ]
                 label = f"times that a chunk is read in one cat, {volume.name}{name}"
-                yield Result(label, max(repeats), target="1", unit="times")
+                yield Result(label, self._max_reads(store), target="1", unit="times")
+        store = self._volume(VOLUMES[0])
+        for count in self._sizes.readers:
+            ranges = [(0, _file_nbytes(store))] * count
+            with counting_server(store, self._mountpoint, 1 << 30, self._report):
+                _read_in_threads(self._mountpoint / "a.raw", ranges)
+            label = f"times that a chunk is read by {count} readers of the whole file"
+            yield Result(label, self._max_reads(store), target="1", unit="times")
+
+    def _max_reads(self, store: Path) -> float:
+        """Return how many times the bytes of one chunk were read, at most, by the report of a counting server."""
+        counts: dict[str, int] = json.loads(self._report.read_text())
+        return max(
+            nbytes / (store / key).stat().st_size
+            for key, nbytes in counts.items()
+            if not key.endswith(".json") and nbytes
+        )
 
     def pread(self) -> Iterator[Result]:
         store = self._volume(VOLUMES[0])
@@ -216,6 +238,33 @@ class Benchmark:
                 peak = server.peak_memory()
             label = f"memory of a pass, beyond {before >> 20} MiB at the start and a cache of {cache_size >> 20} MiB"
             yield Result(label, (peak - cache_size - before) / (1 << 20), target="64", unit="MiB")
+
+    def change(self) -> Iterator[Result]:
+        """A chunk is read several times, so that the caches contain it, changed, and read until the change is seen."""
+        store = make_many_chunks(self._sizes.chunks, self._scratch)
+        array = zarrfs.open_array(store / "a", mode="r+")
+        row = self._sizes.chunks // 2
+        with self._mount(store) as server:
+            path = server.mountpoint / "a.raw"
+
+            def read() -> int:
+                descriptor = os.open(path, os.O_RDONLY)
+                try:
+                    return int.from_bytes(os.pread(descriptor, 2, row * CHUNK_LENGTH * 2), "little")
+                finally:
+                    os.close(descriptor)
+
+            longest = 0.0
+            for _ in range(5):
+                values = {read() for _ in range(10)}
+                (old,) = values
+                array[row] = (old + 1) % 1000
+                start = time.perf_counter()
+                while read() == old:
+                    time.sleep(0.001)
+                longest = max(longest, time.perf_counter() - start)
+        label = f"time until a changed chunk of {self._sizes.chunks} is seen, longest of 5"
+        yield Result(label, longest, target="1")
 
     def listings(self, count: int) -> Iterator[Result]:
         store = make_many_arrays(count, self._scratch)
@@ -363,11 +412,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--readers", type=int, nargs="*", default=[8, 32], help="numbers of concurrent readers"
     )
+    parser.add_argument(
+        "--chunks", type=int, default=100_000, help="number of chunks of the array of which one changes"
+    )
     parser.add_argument("--only", metavar="TEXT", default="", help="only tasks whose name contains TEXT")
     parser.add_argument("--scratch", type=Path, default=None, help="directory of the data, which are kept")
     parser.add_argument("--json", metavar="FILE", type=Path, help="also write the results to FILE")
     options = parser.parse_args(arguments)
-    sizes = Sizes(options.side, tuple(options.arrays), options.preads, tuple(options.readers))
+    sizes = Sizes(options.side, tuple(options.arrays), options.preads, tuple(options.readers), options.chunks)
     results = run(
         sizes, options.scratch or scratch_directory(), options.only, lambda text: print(text, flush=True)
     )

@@ -14,9 +14,12 @@ import numpy as np
 import zarrfs
 from zarrfs import synthetic
 
-__all__ = ["THIN", "VOLUMES", "Volume", "make_many_arrays", "make_volume"]
+__all__ = ["CHUNK_LENGTH", "THIN", "VOLUMES", "Volume", "make_many_arrays", "make_many_chunks", "make_volume"]
 
 ITEM = np.dtype("<u2")
+
+CHUNK_LENGTH = 2048
+"""The number of elements of a chunk of ``make_many_chunks``: one page."""
 
 
 @dataclass(frozen=True)
@@ -106,5 +109,24 @@ def make_many_arrays(count: int, scratch: Path) -> Path:
         path.parent.mkdir(parents=True)
         path.write_bytes(data)
         (partial / f"array{index:05}" / "zarr.json").write_text(json.dumps(document))
+    partial.rename(target)
+    return target
+
+
+def make_many_chunks(count: int, scratch: Path) -> Path:
+    """Return the directory of a group with an array ``a`` of ``count`` chunks. It is written if it does not exist."""
+    target = scratch / f"mount-chunks-{count}"
+    if target.exists():
+        return target
+    print(f"writing {target}", file=sys.stderr)
+    partial = target.with_suffix(".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    zarrfs.create_group(partial)
+    array = zarrfs.create_array(
+        partial / "a", shape=(count, CHUNK_LENGTH), chunks=(1, CHUNK_LENGTH), dtype=ITEM
+    )
+    for start in range(0, count, 10_000):
+        array[start : start + 10_000] = 1
+    array.close()
     partial.rename(target)
     return target
