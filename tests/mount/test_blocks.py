@@ -263,6 +263,43 @@ def test_readers_of_more_blocks_than_fit_take_turns(monkeypatch: pytest.MonkeyPa
     pool.close()
 
 
+def test_a_read_of_a_block_that_is_being_assembled_decodes_no_chunk_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The reads of one of several concurrent readers are not sequential: the kernel has the pages of the others."""
+    monkeypatch.setattr(blocks, "MAX_ASSEMBLY_SECONDS", TIMEOUT)
+    memory = MemoryStore()
+    zarrfs.create_array(memory, data=NOISE, chunks=(16, 16, 64))
+    is_reading, may_read = threading.Event(), threading.Event()
+
+    def wait(operation: str, key: str) -> None:
+        if key == "c/0/0/0" and operation.startswith("get"):
+            is_reading.set()
+            assert may_read.wait(TIMEOUT)
+
+    counting = CountingStore(LatencyStore(memory, wait))
+    pool = BlockPool(16 * MIB)
+    reader = BlockReader(ArrayStream(zarrfs.open_array(counting, cache_size=0)), pool)
+    found: list[bool] = []
+
+    def read(offset: int, size: int, sequential: bool) -> None:
+        data = reader.read(offset, size, sequential=sequential, read_ahead=False)
+        found.append(bytes(data) == NOISE.tobytes()[offset : offset + size])
+
+    threads = [threading.Thread(target=read, args=(0, 64 * KIB, True))]
+    threads[0].start()
+    assert is_reading.wait(TIMEOUT)
+    threads += [threading.Thread(target=read, args=(number * KIB, KIB, False)) for number in (10, 300)]
+    for thread in threads[1:]:
+        thread.start()
+    may_read.set()
+    for thread in threads:
+        thread.join(TIMEOUT)
+    assert found == [True] * 3
+    assert {count for key, count in counting.keys.items() if key.startswith("c/")} == {1}
+    pool.close()
+
+
 def test_the_memory_of_an_evicted_block_is_used_again_unless_a_reader_refers_to_it() -> None:
     _, array = counted(chunks=(8, 64, 256))
     pool = BlockPool(MIB // 2)  # two blocks

@@ -34,6 +34,11 @@ MAX_WAITING = 32
 MAX_WAITING_SECONDS = 2.0
 """If all blocks are in use, this many reads wait this long for one of them."""
 
+MAX_ASSEMBLY_SECONDS = 0.1
+"""Reads that do not start an assembly wait for one in progress for this time. Then they read a part of the block
+directly, which decodes chunks again.
+"""
+
 MAX_DROPPED = 1024
 """The number of blocks that are remembered because they were dropped before they were read completely."""
 
@@ -137,12 +142,15 @@ class BlockPool:
         return data
 
     def find(self, key: Hashable, version: Callable[[], Hashable | None]) -> Bytes | None:
-        """Return the bytes of a block if it is present and assembled, else None."""
+        """Return the bytes of a block if it is present, else None.
+
+        If it is being assembled, wait for it for at most ``MAX_ASSEMBLY_SECONDS``.
+        """
         block = self._find(key)
         if block is None:
             return None
         try:
-            data = block.data if block.done.is_set() else None
+            data = block.data if block.done.wait(MAX_ASSEMBLY_SECONDS) else None
             if data is None or not self._is_current(key, block, version):
                 return None
         finally:
