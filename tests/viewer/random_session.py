@@ -38,6 +38,7 @@ from PyQt6.QtWidgets import (
     QApplication,
     QComboBox,
     QDialog,
+    QFileDialog,
     QLineEdit,
     QMenu,
     QMessageBox,
@@ -291,7 +292,8 @@ class RandomSession:
                 dialog.close()
             return
         self._recent.append(f"answer the dialog {dialog.windowTitle()!r}")
-        if self._rng.random() < 0.7:
+        # The dialogs of files that Qt creates do not permit to call ``accept``.
+        if isinstance(dialog, QFileDialog) or self._rng.random() < 0.7:
             dialog.reject()
         else:
             dialog.accept()
@@ -421,7 +423,7 @@ class RandomSession:
             for name in names
             if not any(
                 word in self.window.actions_by_name[name].text().casefold()
-                for word in ("export", "screenshot", "save", "import", "movie", "folder", "file")
+                for word in ("export", "screenshot", "save", "load", "import", "movie", "folder", "file")
             )
         ]
         name = self._rng.choice(safe)

@@ -25,6 +25,7 @@ from zarrfs_viewer.qt.panels.export_dialog import Exporter
 from zarrfs_viewer.qt.panels.log_panel import LogHandler
 from zarrfs_viewer.qt.panels.saved_views import SavedViewsMenu
 from zarrfs_viewer.qt.session import Session
+from zarrfs_viewer.qt.support.free_memory import MemoryRelease
 from zarrfs_viewer.qt.support.plain_text import window_title
 from zarrfs_viewer.qt.support.theme import apply_theme
 from zarrfs_viewer.qt.window.actions import CommandPalette, add_actions, show_key_help
@@ -74,6 +75,7 @@ class MainWindow(QMainWindow):
         self.settings = settings if settings is not None else QSettings("zarrfs", "viewer")
         self.session = Session(self)
         self._was_shown = False
+        self._memory_release = MemoryRelease(self.session.worker, self)
         self.mounts = Mounts()
         self.recent = RecentLocations(self.settings)
         self.opener = LocationOpener(self.session, self.settings, self.recent, self)
@@ -260,6 +262,7 @@ class MainWindow(QMainWindow):
         self.dimensions.show_level(frame.state.level)
         self.thumbnails.show_frame(frame)
         self.status.show_memory(self.session.streamer.memory)
+        self._memory_release.request()
         self.frame_shown.emit(frame)
 
     # -- actions -----------------------------------------------------------------------------------------------
@@ -368,6 +371,7 @@ class MainWindow(QMainWindow):
         self.contrast.stop()
         self.thumbnails.stop()
         self.status.stop()
+        self._memory_release.stop()
         self.dimensions.stop()
         self.exporter.close()
         self.features.close()
