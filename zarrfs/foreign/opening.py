@@ -41,7 +41,7 @@ SUFFIXES += (".nii.gz", ".png", ".jpg", ".jpeg")
 TIFF_MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 NPY_MAGIC = b"\x93NUMPY"
 HDF5_OFFSETS = (0, 512, 1024, 2048)
-"""An HDF5 file may begin with a block of the user."""
+"""An HDF5 file may begin with a user block."""
 MAX_SPEC_NBYTES = 1 << 20
 MAX_REFERENCES_NBYTES = 1 << 30
 

@@ -80,7 +80,7 @@ def image_of_group(group: Group) -> SourceImage:
 
 
 def image_of_array(array: Array) -> SourceImage:
-    """Return the image that an array without metadata is. Its axes are the last ones of t, c, z, y, x."""
+    """Return an array without metadata as an image. Its axes are the last ones of t, c, z, y, x."""
     axes = [ImageAxis(name) for name in DEFAULT_NAMES[-array.ndim :]]
     return SourceImage(array, axes, "", None)
 

@@ -97,7 +97,7 @@ class ControlOperations:
         return data[offset : offset + size]
 
     def release(self, path: str, fh: int) -> int:
-        """Forget an open file."""
+        """Release an open file."""
         self._open.pop(fh, None)
         return 0
 

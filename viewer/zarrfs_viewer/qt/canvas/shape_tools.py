@@ -35,11 +35,6 @@ class ShapeTools:
         self.is_drawing = False
         self._part: Part | None = None
 
-    @property
-    def is_dragging(self) -> bool:
-        """Whether the user drags a part of the shape."""
-        return self._part is not None
-
     def press(self, viewport: Viewport, x: float, y: float) -> Literal["none", "changed", "new", "finished"]:
         """React to a press of the left button at a device position.
 

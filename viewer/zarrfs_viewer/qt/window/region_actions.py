@@ -59,10 +59,6 @@ class RegionActions(QObject):
             number = 1 + sum(region.shape.kind == shape.kind for region in self.panel.regions)
             self.panel.add([Region(f"{shape.kind} {number}", shape)], select=True)
 
-    def remove_shape(self) -> None:
-        """Remove the shape, and the region if one is selected."""
-        self._canvas.show_shape(None)
-
     def _show_plane(self) -> None:
         if self._canvas.shape is None:  # removed, because another image or other axes are displayed
             self.panel.select(None)
