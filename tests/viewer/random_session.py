@@ -23,6 +23,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,14 @@ def write_examples(directory: Path) -> list[str]:
 
 def _descriptor_count() -> int:
     return len(os.listdir("/proc/self/fd"))
+
+
+def _descriptor_names() -> list[str]:
+    names = []
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # the descriptor of the listing itself
+            names.append(os.readlink(f"/proc/self/fd/{name}"))
+    return names
 
 
 def _resident_nbytes() -> int:
@@ -275,7 +284,7 @@ class RandomSession:
         if len(left) > MAX_LEFT_THREADS:
             self._faults.append(f"threads are left: {sorted(left)}")
         if _descriptor_count() > descriptors + MAX_LEFT_DESCRIPTORS:
-            names = [os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd") if name]
+            names = _descriptor_names()
             self._faults.append(f"{descriptors} descriptors became {_descriptor_count()}: {sorted(names)}")
         if _resident_nbytes() > memory + MAX_GROWTH_NBYTES:
             self._faults.append(f"{memory >> 20} MiB became {_resident_nbytes() >> 20} MiB")
@@ -422,7 +431,7 @@ class RandomSession:
             name
             for name in names
             if not any(
-                word in self.window.actions_by_name[name].text().casefold()
+                word in self.window.actions_by_name[name].text().replace("&", "").casefold()
                 for word in ("export", "screenshot", "save", "load", "import", "movie", "folder", "file")
             )
         ]
