@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 
@@ -234,3 +235,31 @@ def test_log_records_on_the_terminal_are_escaped(
         status, output, errors = run_command("copy", store, store.parent / "new.zarr")
     assert_escaped(output, errors)
     assert status in (0, 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (click.exceptions.Abort(), 130, "interrupted"),
+        (MemoryError(), 1, "there is not enough memory"),
+        (RecursionError(), 1, "the data is nested too deeply"),
+        (zarrfs.StoreError("the disk is broken"), 1, "the disk is broken"),
+        (OSError(5, "Input/output error"), 1, "[Errno 5] Input/output error"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
+)
+def test_the_exit_code_and_the_message_of_each_kind_of_error(
+    error: BaseException,
+    status: int,
+    message: str,
+    run_command: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise error
+
+    monkeypatch.setattr(zarrfs, "open", fail)
+    found, output, errors = run_command("info", tmp_path)
+    assert (found, output, errors.lstrip("\n")) == (status, "", f"zarrfs: {message}\n")

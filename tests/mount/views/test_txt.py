@@ -115,3 +115,21 @@ def test_absent_texts() -> None:
     chunks = zarrfs.create_array(MemoryStore(), "img", shape=5000, chunks=1, dtype="string")
     assert "chunks exceed" in refused(chunks, ".txt")
     assert "bytes exceed" in refused(make_array(np.zeros(2, "U3000000")), ".txt")
+
+
+def test_the_limits_of_texts_are_the_largest_that_are_presented(monkeypatch: pytest.MonkeyPatch) -> None:
+    array = make_array(np.zeros(4, "S3"))
+    for name, value, unit in (
+        ("MAX_ELEMENTS", 4, "elements"),
+        ("MAX_TEXT_NBYTES", 12, "bytes"),
+        ("MAX_CHUNKS", 2, "chunks"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(txt, name, value)
+            present(array, ".txt")
+            patch.setattr(txt, name, value - 1)
+            assert f"{unit} exceed" in refused(array, ".txt")
+    monkeypatch.setattr(txt, "MAX_TEXT_NBYTES", 16)
+    assert present(strings(["a" * 7, "b" * 7]), ".txt").size == 16
+    with pytest.raises(StoreError, match="exceeds the maximum size"):
+        present(strings(["a" * 7, "b" * 8]), ".txt")

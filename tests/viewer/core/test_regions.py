@@ -232,3 +232,23 @@ def test_the_points_and_the_inside_of_a_polygon_are_grabbed_and_moved() -> None:
     assert not contains(shape, (5.0, 7.0))
     assert moved(shape, 1, (1.0, 2.0)).points == (POLYGON[0], (9.75, 3.25), *POLYGON[2:])
     assert moved(shape, "all", (1.0, 0.0)).rect == (3.25, 1.25, 13.5, 9.0)
+
+
+def test_the_last_of_two_points_and_a_line_within_the_radius_are_grabbed() -> None:
+    viewport = Viewport(400, 400, (8.0, 8.0), 20.0)
+    both = Shape("line", ((5.0, 5.0), (5.0, 5.2)))
+    assert grab(both, viewport, *viewport.to_device(5.0, 5.0)) == 1
+    line = Shape("line", ((5.0, 2.0), (5.0, 12.0)))
+    x, y = viewport.to_device(5.0, 7.0)
+    assert [grab(line, viewport, x, y + offset) for offset in (-9.5, -9.0, 0.0, 9.0, 9.5)] == [
+        None,
+        "all",
+        "all",
+        "all",
+        None,
+    ]
+    x, y = viewport.to_device(*line.end)
+    assert [grab(line, viewport, x + offset, y) for offset in (9.0, 9.5, 20.0)] == [1, None, None]
+    point = Shape("point", ((5.0, 5.0),))
+    x, y = viewport.to_device(5.0, 5.0)
+    assert [grab(point, viewport, x + offset, y) for offset in (0.0, 9.0, 9.5)] == [0, 0, None]
