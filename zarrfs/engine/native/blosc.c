@@ -11,6 +11,10 @@
 
 /* A value of at most this size is read whole, even if only some of its blocks are decoded. */
 #define MAX_SMALL_VALUE (48 << 10)
+/* If a chunk has more ranges, the library unshuffles all elements in less time than single ones are collected. The
+ * contexts of zstd, which are created once here, are worth more than that. */
+#define MIN_NBYTES_PER_RANGE 128
+
 #define MAX_BLOCKS 2048
 #define FIRST_NBYTES 1024
 
@@ -177,6 +181,8 @@ int read_blosc_elements(struct worker *worker, const unsigned char *data, int64_
     if (!is_supported(worker->read->functions, data, &blosc, worker->read->chain->itemsize)) return 1;
     unsigned char *decoded = reserve(&worker->blocks, (size_t)blosc.blocksize);
     if (!decoded || begin_collection(worker, box, strides, &collection)) return 1;
+    int64_t count = collection.ranges.nbytes / collection.ranges.span;
+    if (blosc.format == FORMAT_LZ4 && count > nbytes / MIN_NBYTES_PER_RANGE) return 1;
     for (int64_t block = 0; block < blosc.count; block++) {
         int64_t offset = load_le32(blosc.offsets + 4 * block);
         if (offset < BLOSC_HEADER || offset >= blosc.cbytes ||
