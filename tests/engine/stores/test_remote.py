@@ -10,7 +10,7 @@ import threading
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -382,6 +382,32 @@ def test_references_to_files_in_other_directories_are_refused(web: WebServer, tm
     array = zarrfs.open(f"reference::file://{web.folder}/refs.json")
     assert isinstance(array, zarrfs.Array)
     check_references(array, allowed=True)
+
+
+@pytest.mark.parametrize("form", ["{}", "{}/", "reference://{}", "file://{}"])
+def test_a_local_file_with_references_is_a_location(form: str, web: WebServer) -> None:
+    (web.folder / "refs.json").write_text(references(web, (web.folder / "old.zarr").as_uri()))
+    array = zarrfs.open(form.format(web.folder / "refs.json"), cache_size=0)
+    assert isinstance(array, zarrfs.Array)
+    check_references(array, allowed=True)
+
+
+def test_a_path_points_into_a_file_with_references(tmp_path: Path) -> None:
+    metadata = {"zarr_format": 2, "shape": [4], "chunks": [4], "dtype": "|u1", "compressor": None}
+    metadata |= {"fill_value": 0, "order": "C", "filters": None}
+    (tmp_path / "data.bin").write_bytes(bytes([9, 1, 2, 3, 4]))
+    refs = {"a/b/.zarray": json.dumps(metadata), "a/b/0": [(tmp_path / "data.bin").as_uri(), 1, 4]}
+    (tmp_path / "r.json").write_text(json.dumps({"version": 1, "refs": refs}))
+    assert zarrfs.open_array(tmp_path / "r.json" / "a" / "b")[:].tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("mode", ["r+", "a", "w"])
+def test_a_file_with_references_cannot_be_changed(mode: Literal["r+", "a", "w"], tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text('{"version": 1, "refs": {".zgroup": "{\\"zarr_format\\": 2}"}}')
+    before = (tmp_path / "r.json").read_bytes()
+    with pytest.raises(zarrfs.ZarrError, match="cannot be changed; open it with mode 'r'"):
+        zarrfs.open_group(tmp_path / "r.json", mode=mode)
+    assert (tmp_path / "r.json").read_bytes() == before
 
 
 def test_references_by_chains_of_protocols_are_refused(web: WebServer) -> None:

@@ -92,7 +92,7 @@ def parameters(function: Any) -> set[str]:
 RENAMED = {"a": "other"}
 """Positional-only parameters of zarr-python."""
 
-NOT_TAKEN = {"prototype", "storage_options", "use_consolidated_for_children", "cls", "new_shape"}
+NOT_TAKEN = {"prototype", "storage_options", "use_consolidated_for_children", "cls"}
 """Parameters of methods that zarrfs does not have. ``storage_options`` has no effect in methods of groups."""
 
 FUNCTIONS = sorted(

@@ -14,7 +14,7 @@ from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.regular_files import check_regular_file, describe_file_type, open_regular_file
 from zarrfs.errors import LocationError, LocationNotFoundError, StoreError
 
-__all__ = ["HDF5_MAGIC", "METADATA_NAMES", "open_path"]
+__all__ = ["HDF5_MAGIC", "METADATA_NAMES", "open_path", "split_reference_file"]
 
 METADATA_NAMES = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "attributes.json")
 
@@ -31,6 +31,11 @@ LMDB_MAGIC_OFFSET = 16
 DBM_KINDS = ("dbm.gnu", "dbm.ndbm")
 
 HEADER_NBYTES = 64
+
+REFERENCE_KEYS = (b'"refs"', b'"templates"', b'/.zarray"', b'".zgroup"', b'".zarray"', b'"zarr.json"')
+"""Keys of which at least one occurs at the start of a JSON file with references (kerchunk, versions 0 and 1)."""
+
+REFERENCES_START_NBYTES = 64 * 1024
 
 
 def open_path(path: str, mode: str, options: Options, external: bool) -> tuple[Store, str]:
@@ -63,6 +68,34 @@ def open_path(path: str, mode: str, options: Options, external: bool) -> tuple[S
             return _create_file(*to_create, mode, options)
     known = known_options("a directory", options, "durable")
     return LocalStore(path, read_only=mode == "r", allow_external=external, **known), ""
+
+
+def split_reference_file(path: str) -> tuple[str, str] | None:
+    """Return the path of a JSON file with references (kerchunk) and the path in its hierarchy, or None if no part of
+    the path is such a file.
+    """
+    if ".json" not in path.lower():
+        return None
+    file, inner = path, ""
+    while not os.path.lexists(file) and file != os.path.dirname(file):
+        file, last = os.path.split(file)
+        inner = f"{last}/{inner}".rstrip("/")
+    return (file, inner) if _is_reference_file(file) else None
+
+
+def _is_reference_file(path: str) -> bool:
+    name = os.path.basename(path)
+    if not name.lower().endswith(".json") or name in METADATA_NAMES:
+        return False
+    try:
+        fd = open_regular_file(path)
+        try:
+            start = os.pread(fd, REFERENCES_START_NBYTES, 0)
+        finally:
+            os.close(fd)
+    except (OSError, StoreError):
+        return False
+    return start.lstrip().startswith(b"{") and any(key in start for key in REFERENCE_KEYS)
 
 
 def _check_document(path: str) -> None:

@@ -6,6 +6,7 @@ The name of a metadata document refers to the directory that contains it.
 
 Existing directories, zip files, and SQLite, LMDB and dbm databases are recognized by their content. If nothing exists,
 the suffix determines what is created: ``.zip``, ``.sqlite``, ``.lmdb`` and others (``SUFFIXES``), or else a directory.
+A JSON file with references (kerchunk) is opened with the reference file system of fsspec.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from zarrfs.engine.locations.databases import DATABASES, FILES, open_database, split_database
-from zarrfs.engine.locations.local import open_path
+from zarrfs.engine.locations.local import open_path, split_reference_file
 from zarrfs.engine.locations.storage_options import EXTERNAL, Options, known_options
 from zarrfs.engine.locations.urls import path_of, scheme_of
 from zarrfs.engine.stores.base import Store
@@ -115,6 +116,11 @@ def _open_location(
             raise LocationError(f"{text} is not a valid URL: {error}") from error
         return _open_url(text, scheme, mode, storage_options, external)
     path = os.path.expanduser(path_of(text) if scheme else text)
+    references = split_reference_file(path)
+    if references is not None:
+        from zarrfs.engine.locations.remote import open_references
+
+        return open_references(references[0], mode, storage_options, external), references[1]
     return open_path(path, mode, storage_options, external)
 
 

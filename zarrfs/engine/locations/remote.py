@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+
 from zarrfs.engine.locations.local import METADATA_NAMES
 from zarrfs.engine.locations.storage_options import Options
+from zarrfs.engine.locations.urls import path_of
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.fsspec.protocols import is_known_protocol
 from zarrfs.engine.stores.fsspec.store import RemoteStore
 from zarrfs.engine.stores.zip.remote import RemoteZipStore
 from zarrfs.errors import LocationError
 
-__all__ = ["open_remote"]
+__all__ = ["open_references", "open_remote"]
 
 
 def open_remote(
@@ -27,6 +30,8 @@ def open_remote(
         raise LocationError(
             f"a {scheme} location does not accept the storage option 'durable'; it applies to local files only"
         )
+    if scheme == "reference" and "::" not in url and path_of(url):
+        return open_references(path_of(url), "r" if read_only else "a", storage_options, external), ""
     if scheme.startswith("zip::"):
         return _open_remote_zip(url.removeprefix("zip::"), read_only, storage_options, external), ""
     if scheme == "zip" and "::" in url:  # zip://path/in/it::s3://bucket/a.zip
@@ -41,6 +46,23 @@ def open_remote(
     return RemoteStore(
         bare + mark + query, read_only=read_only, storage_options=storage_options, allow_external=external
     ), ""
+
+
+def open_references(path: str, mode: str, storage_options: Options, external: bool) -> Store:
+    """Open the hierarchy that a local JSON file with references (kerchunk) describes. It is read-only."""
+    if mode != "r":
+        raise LocationError(
+            f"{path}: a file with references (kerchunk) cannot be changed; open it with mode 'r'"
+        )
+    try:
+        return RemoteStore(
+            f"reference::file://{os.path.abspath(path)}",
+            read_only=True,
+            storage_options=storage_options,
+            allow_external=external,
+        )
+    except ImportError as error:
+        raise LocationError(f"{path}: a file with references (kerchunk) needs fsspec: {error}") from error
 
 
 def _open_remote_zip(url: str, read_only: bool, storage_options: Options, external: bool) -> Store:

@@ -408,8 +408,13 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         """Write values that have the dtype and the shape of the array."""
         self._write_values(self._storage, basic_selection(Ellipsis, values.shape), values)
 
-    def resize(self, *shape: int | tuple[int, ...], delete: bool = True) -> None:
-        """Change the shape. The number of dimensions does not change.
+    def resize(
+        self,
+        *shape: int | tuple[int, ...],
+        new_shape: int | tuple[int, ...] | None = None,
+        delete: bool = True,
+    ) -> None:
+        """Change the shape. The number of dimensions does not change. ``new_shape`` is zarr-python's name of the shape.
 
         Chunks that are entirely outside the new shape are deleted. With ``delete=False`` they are retained, and their
         values reappear if the array grows again. Elements outside the new shape in the remaining chunks are always
@@ -419,7 +424,8 @@ class Array(StoredNode[ArraySpec], ArrayProperties):
         share a ``ProcessSynchronizer``. Raises SelectionError for an invalid shape, ReadOnlyError and StoreError.
         """
         self._check_writable("resizing")
-        new = resizing.checked_shape(shape, self.ndim, self._storage.where)
+        given = shape if new_shape is None else (*shape, new_shape)
+        new = resizing.checked_shape(given, self.ndim, self._storage.where)
         keys = self._document_keys()
         with self._locked_metadata("resizing", *keys):
             self.refresh()
