@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import sys
@@ -15,6 +16,7 @@ import pytest
 import tifffile
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 from zarrfs_viewer.images.opening import open_dataset
 from zarrfs_viewer.locations import absolute_location, node_location
 
@@ -59,6 +61,23 @@ def test_the_values_of_tiff_files_are_those_of_tifffile(name: str, tmp_path: Pat
     assert np.array_equal(array[...], data)
     assert np.array_equal(array[..., 5:31, 20:43], data[..., 5:31, 20:43])
     group.store.close()
+
+
+@pytest.mark.parametrize("compression", ["tiff_lzw", "jpeg"])
+def test_compressions_of_imagecodecs_are_decoded_or_the_package_is_named(
+    compression: str, tmp_path: Path
+) -> None:
+    picture = Image.fromarray((np.arange(60 * 50) % 251).astype("u1").reshape(60, 50))
+    picture.save(tmp_path / "a.tif", compression=compression)
+    if importlib.util.find_spec("imagecodecs") is None:
+        name = compression.removeprefix("tiff_").upper()
+        with pytest.raises(ZarrError, match=f"the compression {name} needs the package imagecodecs"):
+            open_node(str(tmp_path / "a.tif"), "")
+    else:
+        group = open_node(str(tmp_path / "a.tif"), "")
+        with Image.open(tmp_path / "a.tif") as expected:
+            np.testing.assert_array_equal(group["0"][:], np.asarray(expected))
+        group.store.close()
 
 
 def test_an_ome_tiff_has_axes_pixel_sizes_channels_and_levels(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ class _Reader:
             )
         if keyframe.compression not in self._tifffile.TIFF.DECOMPRESSORS:
             raise UnsupportedError(
-                f"{self._path}: the compression {keyframe.compression!r} needs the package imagecodecs: "
+                f"{self._path}: the compression {_name_of(keyframe.compression)} needs the package imagecodecs: "
                 f"{install_hint('tiff')}"
             )
         if keyframe.imagedepth > 1:
@@ -241,6 +241,11 @@ class _Reader:
         options = {} if keyframe.jpegtables is None else {"jpegtables": keyframe.jpegtables}
         decoded, _, shape = keyframe.decode(data, segment, **options)
         return None if decoded is None else decoded[0, : shape[1], : shape[2], : shape[3]]
+
+
+def _name_of(compression: Any) -> str:
+    """Return the name of a compression of tifffile, which is an integer if tifffile does not know it."""
+    return str(getattr(compression, "name", compression))
 
 
 def _segment_shape(keyframe: Any) -> tuple[int, int]:
