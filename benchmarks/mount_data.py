@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,24 +67,31 @@ VOLUMES = (
 THIN = VOLUMES[3]
 
 
+@contextmanager
+def new_directory(target: Path) -> Iterator[Path]:
+    """Yield the path of a directory to write, which gets the name ``target`` when it is complete."""
+    print(f"writing {target}", file=sys.stderr)
+    partial = target.with_suffix(".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    yield partial
+    partial.rename(target)
+
+
 def make_volume(volume: Volume, side: int, scratch: Path) -> Path:
     """Return the directory of a volume, which is written if it does not exist."""
     name = volume.name.replace(" ", "-").replace(",", "")
     target = scratch / f"mount-{name}-{side}" / "a"
     if target.exists():
         return target
-    print(f"writing {target}", file=sys.stderr)
-    partial = target.with_suffix(".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    shape = volume.stored_shape(side)
-    array = zarrfs.create_array(partial, shape=shape, dtype=ITEM, **volume.options(side))
-    base = synthetic.volume((min(64, shape[0]), shape[1], shape[2]), seed=1).astype(ITEM)
-    step = max(array.shards[0] if array.shards else 0, base.shape[0])
-    for start in range(0, shape[0], step):
-        count = min(step, shape[0] - start)
-        array[start : start + count] = np.resize(base, (count, *shape[1:]))
-    array.close()
-    partial.rename(target)
+    with new_directory(target) as partial:
+        shape = volume.stored_shape(side)
+        array = zarrfs.create_array(partial, shape=shape, dtype=ITEM, **volume.options(side))
+        base = synthetic.volume((min(64, shape[0]), shape[1], shape[2]), seed=1).astype(ITEM)
+        step = max(array.shards[0] if array.shards else 0, base.shape[0])
+        for start in range(0, shape[0], step):
+            count = min(step, shape[0] - start)
+            array[start : start + count] = np.resize(base, (count, *shape[1:]))
+        array.close()
     return target
 
 
@@ -91,25 +100,22 @@ def make_many_arrays(count: int, scratch: Path) -> Path:
     target = scratch / f"mount-arrays-{count}"
     if target.exists():
         return target
-    print(f"writing {target}", file=sys.stderr)
-    partial = target.with_suffix(".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    zarrfs.create_group(partial)
-    zarrfs.create_array(partial / "first", data=np.arange(1000, dtype=ITEM)).attrs["index"] = 0
-    document = json.loads((partial / "first" / "zarr.json").read_text())
-    chunk = next(
-        path for path in (partial / "first").rglob("*") if path.name != "zarr.json" and path.is_file()
-    )
-    data = chunk.read_bytes()
-    place = chunk.relative_to(partial / "first")
-    shutil.rmtree(partial / "first")
-    for index in range(count):
-        document["attributes"] = {"index": index}
-        path = partial / f"array{index:05}" / place
-        path.parent.mkdir(parents=True)
-        path.write_bytes(data)
-        (partial / f"array{index:05}" / "zarr.json").write_text(json.dumps(document))
-    partial.rename(target)
+    with new_directory(target) as partial:
+        zarrfs.create_group(partial)
+        zarrfs.create_array(partial / "first", data=np.arange(1000, dtype=ITEM)).attrs["index"] = 0
+        document = json.loads((partial / "first" / "zarr.json").read_text())
+        chunk = next(
+            path for path in (partial / "first").rglob("*") if path.name != "zarr.json" and path.is_file()
+        )
+        data = chunk.read_bytes()
+        place = chunk.relative_to(partial / "first")
+        shutil.rmtree(partial / "first")
+        for index in range(count):
+            document["attributes"] = {"index": index}
+            path = partial / f"array{index:05}" / place
+            path.parent.mkdir(parents=True)
+            path.write_bytes(data)
+            (partial / f"array{index:05}" / "zarr.json").write_text(json.dumps(document))
     return target
 
 
@@ -118,15 +124,12 @@ def make_many_chunks(count: int, scratch: Path) -> Path:
     target = scratch / f"mount-chunks-{count}"
     if target.exists():
         return target
-    print(f"writing {target}", file=sys.stderr)
-    partial = target.with_suffix(".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    zarrfs.create_group(partial)
-    array = zarrfs.create_array(
-        partial / "a", shape=(count, CHUNK_LENGTH), chunks=(1, CHUNK_LENGTH), dtype=ITEM
-    )
-    for start in range(0, count, 10_000):
-        array[start : start + 10_000] = 1
-    array.close()
-    partial.rename(target)
+    with new_directory(target) as partial:
+        zarrfs.create_group(partial)
+        array = zarrfs.create_array(
+            partial / "a", shape=(count, CHUNK_LENGTH), chunks=(1, CHUNK_LENGTH), dtype=ITEM
+        )
+        for start in range(0, count, 10_000):
+            array[start : start + 10_000] = 1
+        array.close()
     return target

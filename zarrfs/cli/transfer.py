@@ -21,6 +21,7 @@ __all__ = [
     "CopyOptions",
     "block_options",
     "copy_options",
+    "dask_option",
     "execution_options",
     "image_options",
     "print_report",
@@ -47,6 +48,13 @@ class CopyOptions(TypedDict):
     memory: int
     dask: str | None
     storage_options: dict[str, Any] | None
+
+
+dask_option = click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Use the Dask cluster with this scheduler address, such as tcp://host:8786.",
+)
 
 
 def copy_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -79,11 +87,7 @@ def execution_options(function: F) -> F:
     """Add the options of all commands that write arrays block by block, in threads or on a Dask cluster."""
     return _with_options(
         block_options(function),
-        click.option(
-            "--dask",
-            metavar="ADDRESS",
-            help="Use the Dask cluster with this scheduler address, such as tcp://host:8786.",
-        ),
+        dask_option,
     )
 
 

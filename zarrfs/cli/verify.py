@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from zarrfs.cli.console import MAX_LINE, print_json, safe
-from zarrfs.cli.transfer import print_workers, progress_bar
+from zarrfs.cli.transfer import dask_option, print_workers, progress_bar
 from zarrfs.cli.values import SizeType, storage_option, storage_options
 from zarrfs.tools import Problem, VerificationReport, verify
 
@@ -29,11 +29,7 @@ MAX_LINES = 1000
     default=256 << 20,
     help="Memory for decoded values per thread, such as 1GiB. Default: 256MiB.",
 )
-@click.option(
-    "--dask",
-    metavar="ADDRESS",
-    help="Use the Dask cluster with this scheduler address, such as tcp://host:8786.",
-)
+@dask_option
 @storage_option
 def command(
     location: str,

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zarrfs.engine.formats.paths import join
 from zarrfs.engine.stores.base import Buffer, Listing, Store
 from zarrfs.errors import StoreError, UnsupportedError, ZarrError
 
@@ -154,7 +155,7 @@ class PresentedStore(Store):
         self._arrays = {path: node for path, node in nodes.items() if isinstance(node, PresentedArray)}
         self._documents: dict[str, bytes] = {}
         self._errors = {
-            _join(path, "zarr.json"): node for path, node in nodes.items() if isinstance(node, ZarrError)
+            join(path, "zarr.json"): node for path, node in nodes.items() if isinstance(node, ZarrError)
         }
         groups = {path: dict(node) for path, node in nodes.items() if isinstance(node, Mapping)}
         for path in [*nodes]:
@@ -164,9 +165,9 @@ class PresentedStore(Store):
         for path, attributes in groups.items():
             if path not in self._arrays:
                 document = {"zarr_format": 3, "node_type": "group", "attributes": attributes}
-                self._documents[_join(path, "zarr.json")] = _encoded(document, url)
+                self._documents[join(path, "zarr.json")] = _encoded(document, url)
         for path, array in self._arrays.items():
-            self._documents[_join(path, "zarr.json")] = _encoded(array.document(), url)
+            self._documents[join(path, "zarr.json")] = _encoded(array.document(), url)
         self._children: dict[str, set[str]] = {}
         for path in dict.fromkeys((*groups, *nodes)):
             if path:
@@ -247,7 +248,7 @@ class PresentedStore(Store):
 
     def list_dir(self, prefix: str = "") -> Listing:
         self._check_open()
-        name = _join(prefix, "zarr.json")
+        name = join(prefix, "zarr.json")
         keys = ["zarr.json"] if name in self._documents or name in self._errors else []
         prefixes = sorted(self._children.get(prefix, ()))
         array = self._arrays.get(prefix)
@@ -268,7 +269,7 @@ class PresentedStore(Store):
             if key.startswith(start):
                 yield key
         for path, array in self._arrays.items():
-            base = _join(path, "c")
+            base = join(path, "c")
             if not (base.startswith(start) or start.startswith(f"{base}/")):
                 continue
             for coordinates in self._listed(path, array):
@@ -289,10 +290,6 @@ class PresentedStore(Store):
                 self._kept.clear()
                 self._kept_nbytes = 0
             self._finalizer()
-
-
-def _join(path: str, name: str) -> str:
-    return f"{path}/{name}" if path else name
 
 
 def _encoded(document: Mapping[str, Any], url: str) -> bytes:

@@ -10,8 +10,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-import numpy as np
-
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.nodes import creation
@@ -24,6 +22,7 @@ from zarrfs.engine.parallel import CORES
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import NodeExistsError, NodeTypeError
 from zarrfs.tools.copy_log import Copied, Log, line_writer
+from zarrfs.tools.copying.copy_execution import stored_coords
 from zarrfs.tools.copying.copy_tasks import CopyChunk
 from zarrfs.tools.copying.executors import Threads
 from zarrfs.tools.copying.planning import TargetOptions, spec_for_chunk_copy
@@ -181,7 +180,7 @@ class _CopyOperation:
         warn_of_change(store, path, spec.zarr_format)
         target = Array(store, path, written, ChunkCache(0), False)
         workers = max(CORES, source.store.concurrency, store.concurrency)
-        Threads().run(CopyChunk(source, target, False), _chunks(source), workers, lambda _: None)
+        Threads().run(CopyChunk(source, target, False), stored_coords(source), workers, lambda _: None)
         return target
 
     def _group(self, source: Any, dest: Group | None, name: str) -> None:
@@ -222,12 +221,6 @@ class _CopyOperation:
             f"{summary}: {self.copied:,} copied, {self.skipped:,} skipped, {self.nbytes:,} bytes copied"
         )
         return Copied(self.copied, self.skipped, self.nbytes)
-
-
-def _chunks(array: Array) -> list[tuple[int, ...]]:
-    """Return the coordinates of the stored chunks, or of all chunks if the store cannot list."""
-    storage = array.storage
-    return sorted(storage.stored_chunks()) if array.store.listable else list(np.ndindex(*storage.grid_shape))
 
 
 def _attributes(node: Any) -> dict[str, Any]:

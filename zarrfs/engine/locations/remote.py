@@ -54,15 +54,12 @@ def open_references(path: str, mode: str, storage_options: Options, external: bo
         raise LocationError(
             f"{path}: a file with references (kerchunk) cannot be changed; open it with mode 'r'"
         )
-    try:
-        return RemoteStore(
-            f"reference::file://{os.path.abspath(path)}",
-            read_only=True,
-            storage_options=storage_options,
-            allow_external=external,
-        )
-    except ImportError as error:
-        raise LocationError(f"{path}: a file with references (kerchunk) needs fsspec: {error}") from error
+    return RemoteStore(
+        f"reference::file://{os.path.abspath(path)}",
+        read_only=True,
+        storage_options=storage_options,
+        allow_external=external,
+    )
 
 
 def _open_remote_zip(url: str, read_only: bool, storage_options: Options, external: bool) -> Store:

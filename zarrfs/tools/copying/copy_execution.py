@@ -26,7 +26,7 @@ from zarrfs.tools.copying.planning import copy_blocks
 from zarrfs.tools.copying.progress import ProgressCounter
 from zarrfs.tools.copying.reports import ArrayEstimate
 
-__all__ = ["estimate_copy", "execute_copy", "has_same_encoding"]
+__all__ = ["estimate_copy", "execute_copy", "has_same_encoding", "stored_coords", "write_array"]
 
 
 def execute_copy(plan: list[CopyStep], store: Store, path: str, options: CopyOptions) -> None:
@@ -52,7 +52,7 @@ def _estimate(step: CopyStep, source: Array, spec: ArraySpec, options: CopyOptio
     target = _target_array(spec, MemoryStore(), replace(step, resumes=False))
     threads = options.executor.threads(_workers(source.store))
     if step.copies_chunks:
-        return estimate_chunk_copy(source, target, _stored_coords(source), threads, step.path)
+        return estimate_chunk_copy(source, target, stored_coords(source), threads, step.path)
     blocks = _blocks(source, target, options)
     return estimate_block_copy(source, target, blocks, threads, step.path, cache_nbytes=options.memory)
 
@@ -87,6 +87,11 @@ def _target_array(spec: ArraySpec, store: Store, step: CopyStep) -> Array:
             )
         return Array(store, path, existing, cache, False)
     formats.check_path(store, path, spec.zarr_format)
+    return write_array(store, path, spec, cache)
+
+
+def write_array(store: Store, path: str, spec: ArraySpec, cache: ChunkCache) -> Array:
+    """Write the metadata of a new array, and of the groups above it that do not exist."""
     creation.create_ancestors(store, path, spec.zarr_format)
     written = formats.write_node(store, path, spec)
     warn_of_change(store, path, spec.zarr_format)
@@ -107,13 +112,14 @@ def _workers(*stores: Store) -> int:
 
 def _copy_chunks(source: Array, target: Array, resume: bool, options: CopyOptions) -> None:
     """Copy the encoded bytes of every chunk."""
-    coords = _stored_coords(source)
+    coords = stored_coords(source)
     progress_counter = ProgressCounter(target.name, len(coords), options.progress)
     workers = _workers(source.store, target.store)
     options.executor.run(CopyChunk(source, target, resume), coords, workers, progress_counter.add)
 
 
-def _stored_coords(source: Array) -> Sequence[Coords]:
+def stored_coords(source: Array) -> Sequence[Coords]:
+    """Return the coordinates of the stored chunks, or of all chunks if the store cannot list."""
     storage = source.storage
     if not source.store.listable:
         return ChunkCoords(storage.grid_shape)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats import api as formats
+from zarrfs.engine.formats.paths import join
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.nodes import creation
 from zarrfs.engine.nodes.array import Array
@@ -20,7 +21,7 @@ from zarrfs.errors import MetadataError, NodeExistsError
 from zarrfs.tools.copying.advice import option
 from zarrfs.tools.copying.block_grid import Block, BlockGrid, stored_regions
 from zarrfs.tools.copying.conventions import effective_fill_value
-from zarrfs.tools.copying.copy_execution import has_same_encoding
+from zarrfs.tools.copying.copy_execution import has_same_encoding, write_array
 from zarrfs.tools.copying.executors import Executor
 from zarrfs.tools.copying.progress import Progress, ProgressCounter
 from zarrfs.tools.pyramids.images import SourceImage
@@ -49,7 +50,7 @@ class PyramidRun:
         """
         plan = self.plan
         for below in plan.new_paths:
-            formats.check_path(store, _join(path, below), plan.specs[0].zarr_format)
+            formats.check_path(store, join(path, below), plan.specs[0].zarr_format)
         for spec in plan.specs:
             formats.check_writable(spec)
         existing = formats.read_node(store, path)
@@ -63,8 +64,8 @@ class PyramidRun:
                 )
         elif self.if_exists == "raise":
             for below in (*plan.new_paths, *plan.removed):
-                if formats.read_kind(store, _join(path, below)) is not None:
-                    self._raise_exists(store, _join(path, below))
+                if formats.read_kind(store, join(path, below)) is not None:
+                    self._raise_exists(store, join(path, below))
         if self.if_exists == "resume" and isinstance(existing, GroupSpec):
             self._check_resumable(store, path, existing)
 
@@ -74,7 +75,7 @@ class PyramidRun:
         if unfinished == signature or group.attributes == self.plan.attributes:
             return
         levels = [
-            below for below in self.plan.new_paths if formats.read_kind(store, _join(path, below)) is not None
+            below for below in self.plan.new_paths if formats.read_kind(store, join(path, below)) is not None
         ]
         if unfinished is not None or levels:
             raise MetadataError(
@@ -105,14 +106,14 @@ class PyramidRun:
         with ExitStack() as stack:
             targets = {}
             for below in self.plan.new_paths:
-                level = _join(path, below)
+                level = join(path, below)
                 replaces = self.if_exists == "replace" and formats.read_kind(store, level) is not None
                 targets[below] = stack.enter_context(replacing(store, level)) if replaces else store
             self._build_levels(store, path, targets)
         self._finish(store, path)
         for below in self.plan.removed:
-            delete_node(store, _join(path, below))
-            warn_of_change(store, _join(path, below), self.plan.specs[0].zarr_format)
+            delete_node(store, join(path, below))
+            warn_of_change(store, join(path, below), self.plan.specs[0].zarr_format)
 
     def _build_levels(self, store: Store, path: str, targets: Mapping[str, Store] | None = None) -> None:
         # Levels that are being replaced are complete until the new ones are, so they cannot be resumed.
@@ -125,19 +126,23 @@ class PyramidRun:
                 levels.append(LevelTarget(self.image.array, level.factors))
                 continue
             target = store if targets is None else targets[below]
-            levels.append(LevelTarget(self._create(target, _join(path, below), spec, cache), level.factors))
-        for number, pass_ in enumerate(self._passes()):
-            source = self.image.array if pass_.source is None else levels[pass_.source].array
-            built = tuple(levels[pass_.first : pass_.last + 1])
-            blocks = _blocks(source, built, pass_.block)
-            resume = self.if_exists == "resume"
-            self._run(f"pass {number + 1}", BuildBlock(source, built, self.plan.method, resume), blocks)
+            levels.append(LevelTarget(self._create(target, join(path, below), spec, cache), level.factors))
+        passes = [
+            (
+                self.image.array if pass_.source is None else levels[pass_.source].array,
+                tuple(levels[pass_.first : pass_.last + 1]),
+                pass_.block,
+            )
+            for pass_ in self._passes()
+        ]
+        resume = self.if_exists == "resume"
+        for number, (source, built, block) in enumerate(passes):
+            work = BuildBlock(source, built, self.plan.method, resume)
+            self._run(f"pass {number + 1}", work, _blocks(source, built, block))
         if self.verify:
-            for number, pass_ in enumerate(self._passes()):
-                source = self.image.array if pass_.source is None else levels[pass_.source].array
-                built = tuple(levels[pass_.first : pass_.last + 1])
-                work = CompareLevels(source, built, self.plan.method)
-                self._run(f"pass {number + 1} (verifying)", work, BlockGrid(source.shape, pass_.block))
+            for number, (source, built, block) in enumerate(passes):
+                comparison = CompareLevels(source, built, self.plan.method)
+                self._run(f"pass {number + 1} (verifying)", comparison, BlockGrid(source.shape, block))
 
     def _passes(self) -> list[Pass]:
         plan, source = self.plan, self.image.array
@@ -158,10 +163,7 @@ class PyramidRun:
                     f"metadata differ; use {option('if_exists', 'replace')}"
                 )
             return Array(store, path, existing, cache, False)
-        creation.create_ancestors(store, path, spec.zarr_format)
-        written = formats.write_node(store, path, spec)
-        warn_of_change(store, path, spec.zarr_format)
-        return Array(store, path, written, cache, False)
+        return write_array(store, path, spec, cache)
 
     def _run(self, name: str, work: Callable[[Block], object], blocks: Sequence[Block]) -> None:
         progress_counter = ProgressCounter(name, len(blocks), self.progress)
@@ -196,10 +198,6 @@ def _blocks(source: Array, levels: Sequence[LevelTarget], step: Sequence[int]) -
     fill = repr(effective_fill_value(source.spec))  # the repr of NaN equals that of NaN
     equal = all(repr(effective_fill_value(level.array.spec)) == fill for level in levels)
     return grid.overlapping(stored_regions(source)) if equal and source.store.listable else grid
-
-
-def _join(path: str, below: str) -> str:
-    return f"{path}/{below}" if path else below
 
 
 def _contains(path: str, other: str) -> bool:
