@@ -20,7 +20,7 @@ from zarrfs_viewer.main import make_parser
 
 from zarrfs._version import __version__
 from zarrfs.cli.completion import SHELLS, completion_script
-from zarrfs.cli.main import VERBS, main
+from zarrfs.cli.main import COMMANDS, main
 from zarrfs.cli.mount_helper import USAGE
 
 __all__ = ["completions", "man_pages", "write"]
@@ -52,7 +52,7 @@ def man_pages() -> Iterator[tuple[str, str]]:
     """Yield the name (``zarrfs-info.1``) and the text of each man page."""
     context = click.Context(main, info_name="zarrfs")
     members = [f"zarrfs-{name}" for name in main.list_commands(context)]
-    commands = [(f"zarrfs {name}", VERBS[name]) for name in main.list_commands(context)]
+    commands = [(f"zarrfs {name}", COMMANDS[name]) for name in main.list_commands(context)]
     yield (
         "zarrfs.1",
         _page(
@@ -74,7 +74,7 @@ def man_pages() -> Iterator[tuple[str, str]]:
             _page(
                 f"zarrfs-{name}",
                 1,
-                VERBS[name][0].lower() + VERBS[name][1:].rstrip("."),
+                COMMANDS[name][0].lower() + COMMANDS[name][1:].rstrip("."),
                 [f"zarrfs {name} {' '.join(command.collect_usage_pieces(inner))}"],
                 command.help or "",
                 {"OPTIONS": _click_options(command, inner)},

@@ -18,7 +18,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "viewer")]
 import click  # noqa: E402
 
 from zarrfs import errors  # noqa: E402
-from zarrfs.cli.main import VERBS, main  # noqa: E402
+from zarrfs.cli.main import COMMANDS, main  # noqa: E402
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec  # noqa: E402
 from zarrfs.engine.codecs.registry import codec_class, known_names  # noqa: E402
 from zarrfs.engine.dtypes.registry import families  # noqa: E402
@@ -119,7 +119,7 @@ def commands_page() -> str:
     """Return the help of all commands."""
     context = click.Context(main, info_name="zarrfs", max_content_width=100, terminal_width=100)
     parts = ["# Help of the commands", _text_block(main.get_help(context))]
-    for name in VERBS:
+    for name in COMMANDS:
         command = main.get_command(context, name)
         assert command is not None
         inner = click.Context(command, parent=context, info_name=name, terminal_width=100)

@@ -18,7 +18,7 @@ import zarrfs.engine.codecs
 import zarrfs.engine.stores
 import zarrfs.mount.views
 import zarrfs.storage
-from zarrfs.cli.main import MODULES, VERBS
+from zarrfs.cli.main import COMMANDS, MODULES
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
 from zarrfs.engine.codecs.numcodecs.table import ADAPTERS, adapter_class
 from zarrfs.engine.codecs.registry import BUILT_IN, codec_class
@@ -66,9 +66,9 @@ def test_every_module_with_a_command_is_registered() -> None:
         for module in modules(zarrfs.cli)
         if isinstance(getattr(module, "command", None), click.Command)
     }
-    assert commands == {MODULES.get(name, name) for name in VERBS}, "VERBS in zarrfs/cli/main.py"
+    assert commands == {MODULES.get(name, name) for name in COMMANDS}, "COMMANDS in zarrfs/cli/main.py"
     page = (DOCS / "command-line.md").read_text(encoding="utf-8")
-    assert [name for name in VERBS if f"\n## zarrfs {name}\n" not in page] == [], "docs/command-line.md"
+    assert [name for name in COMMANDS if f"\n## zarrfs {name}\n" not in page] == [], "docs/command-line.md"
 
 
 @pytest.mark.parametrize(

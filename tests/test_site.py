@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from tests.processes import TIMEOUT
-from zarrfs.cli.main import VERBS
+from zarrfs.cli.main import COMMANDS
 from zarrfs.engine.codecs.registry import known_names
 from zarrfs.mount.views.registry import all_views
 
@@ -53,7 +53,7 @@ def test_the_site_is_built_without_warnings(tmp_path: Path) -> None:
 
 def test_the_pages_contain_all_commands_views_and_codecs(site_pages: ModuleType) -> None:
     pages = site_pages.pages()
-    for name in VERBS:
+    for name in COMMANDS:
         assert f"## zarrfs {name}\n" in pages["reference/commands.md"]
     tables = pages["reference/tables.md"]
     for view in all_views():

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 import zarrfs
 from tests.processes import TIMEOUT
 from zarrfs.cli.console import readable_bytes, safe
-from zarrfs.cli.main import VERBS, main
+from zarrfs.cli.main import COMMANDS, main
 
 
 def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -168,7 +168,7 @@ def test_doctor_reports_all_requirements(tmp_path: Path) -> None:
 def test_every_command_has_a_help_text_with_an_example() -> None:
     overview = run("--help")
     assert overview.returncode == 0
-    for name in [name for name in VERBS if find_spec(f"zarrfs.cli.{name}")]:
+    for name in [name for name in COMMANDS if find_spec(f"zarrfs.cli.{name}")]:
         assert f"\n  {name} " in overview.stdout
         result = CliRunner().invoke(main, [name, "--help"])
         assert result.exit_code == 0, result.output

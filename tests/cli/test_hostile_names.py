@@ -15,7 +15,7 @@ import pytest
 
 import zarrfs
 from tests.mount.mounted import mounted, needs_fuse, zarrfs_command
-from zarrfs.cli.main import VERBS, run
+from zarrfs.cli.main import COMMANDS, run
 from zarrfs.logs import logger
 
 TEXT = "\x1b]0;title\x07\x9b31m\nzarrfs: forged\x85\u202e"
@@ -64,7 +64,7 @@ def assert_escaped(output: str, errors: str) -> None:
         assert len(line) < 2000
 
 
-COMMANDS = [
+TEMPLATES = [
     ("info", "{store}"),
     ("info", "{store}", "--json"),
     ("info", "{store}", HOSTILE),
@@ -124,7 +124,7 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("template", COMMANDS, ids=lambda template: ascii(" ".join(template))[:60])
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda template: ascii(" ".join(template))[:60])
 def test_no_command_prints_control_characters(
     template: tuple[str, ...], store: Path, tmp_path: Path, run_command: Run, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -138,7 +138,7 @@ def test_no_command_prints_control_characters(
 
 
 def test_every_command_is_covered() -> None:
-    assert {template[0] for template in COMMANDS} >= set(VERBS)
+    assert {template[0] for template in TEMPLATES} >= set(COMMANDS)
 
 
 def test_long_values_are_truncated(tmp_path: Path, run_command: Run) -> None:

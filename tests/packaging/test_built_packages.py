@@ -19,7 +19,7 @@ from zarrfs_viewer.desktop import TARGETS
 import zarrfs
 from tests.mount.mounted import needs_fuse
 from tests.processes import TIMEOUT
-from zarrfs.cli.main import VERBS
+from zarrfs.cli.main import COMMANDS
 
 VARIABLE = "ZARRFS_PACKAGES"
 
@@ -34,7 +34,7 @@ DEBIAN_FILES = {
     "/usr/share/man/man1/zarrfs-viewer.1.gz",
     "/usr/share/doc/zarrfs/copyright",
     "/usr/share/doc/zarrfs/changelog.gz",
-    *(f"/usr/share/man/man1/zarrfs-{name}.1.gz" for name in VERBS),
+    *(f"/usr/share/man/man1/zarrfs-{name}.1.gz" for name in COMMANDS),
     *(f"/usr/share/{target}" for target in TARGETS.values()),
     *(f"/usr/share/bash-completion/completions/{name}" for name in ("zarrfs", "zarrfs-viewer")),
     *(f"/usr/share/zsh/vendor-completions/_{name}" for name in ("zarrfs", "zarrfs-viewer")),

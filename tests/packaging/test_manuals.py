@@ -15,7 +15,7 @@ import click
 import pytest
 
 from tests.processes import TIMEOUT
-from zarrfs.cli.main import VERBS, main
+from zarrfs.cli.main import COMMANDS, main
 
 PACKAGING = Path(__file__).resolve().parents[2] / "packaging"
 
@@ -50,9 +50,9 @@ def test_there_is_a_man_page_for_each_command_with_all_options(manuals: ModuleTy
         "zarrfs.1",
         "zarrfs-viewer.1",
         "mount.zarrfs.8",
-        *(f"zarrfs-{name}.1" for name in VERBS),
+        *(f"zarrfs-{name}.1" for name in COMMANDS),
     }
-    for name in VERBS:
+    for name in COMMANDS:
         command = main.get_command(click.Context(main), name)
         assert command is not None
         text = pages[f"zarrfs-{name}.1"].replace("\\-", "-")

@@ -8,7 +8,7 @@ import sys
 import click
 
 import zarrfs
-from zarrfs.cli.values import storage_option, storage_options
+from zarrfs.cli.values import parse_storage_options, storage_option
 from zarrfs.tools.output.selections import parse_selection, resolve, split_location
 from zarrfs.tools.output.writers import FORMATS, write_values
 
@@ -39,7 +39,7 @@ def command(location: str, output_format: str, output: str | None, storage: tupl
     # A name with brackets at its end is a location.
     place, text = (location, "") if os.path.lexists(location) else split_location(location)
     items = parse_selection(text)
-    array = zarrfs.open_array(place, mode="r", storage_options=storage_options(storage))
+    array = zarrfs.open_array(place, mode="r", storage_options=parse_storage_options(storage))
     with array:
         selection = resolve(items, array.shape)
         if output is None:

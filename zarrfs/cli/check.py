@@ -6,7 +6,7 @@ import click
 
 import zarrfs
 from zarrfs.cli.console import MAX_LINE, print_json, safe
-from zarrfs.cli.values import storage_option, storage_options
+from zarrfs.cli.values import parse_storage_options, storage_option
 from zarrfs.ngff import Report, check_node
 from zarrfs.tools import stale_consolidation
 
@@ -40,7 +40,7 @@ def command(location: str, path: str, as_json: bool, storage: tuple[str, ...]) -
       zarrfs check image.ome.zarr
       zarrfs check plate.ome.zarr --path A/1/0 --json
     """
-    node = zarrfs.open(location, path, storage_options=storage_options(storage))
+    node = zarrfs.open(location, path, storage_options=parse_storage_options(storage))
     report = check_node(node)
     stale = stale_consolidation(node) if isinstance(node, zarrfs.Group) else []
     if as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from zarrfs.cli.console import safe
-from zarrfs.cli.values import storage_option, storage_options
+from zarrfs.cli.values import parse_storage_options, storage_option
 from zarrfs.tools import clean
 
 __all__ = ["command"]
@@ -27,7 +27,7 @@ def command(location: str, dry_run: bool, storage: tuple[str, ...]) -> None:
       zarrfs clean survey.zarr --dry-run
       zarrfs clean survey.zarr
     """
-    paths = clean(location, dry_run=dry_run, storage_options=storage_options(storage))
+    paths = clean(location, dry_run=dry_run, storage_options=parse_storage_options(storage))
     for path in paths:
         click.echo(safe(path))
     noun = "temporary file" if len(paths) == 1 else "temporary files"

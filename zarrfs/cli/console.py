@@ -13,8 +13,8 @@ from zarrfs.text import safe_text as safe
 
 __all__ = [
     "print_attributes",
-    "print_facts",
     "print_json",
+    "print_properties",
     "print_table",
     "progress",
     "readable_bytes",
@@ -78,9 +78,9 @@ def print_attributes(attributes: dict[str, Any]) -> None:
     click.echo(safe(text, MAX_LINE))
 
 
-def print_facts(facts: Iterable[tuple[str, str | list[str]]]) -> None:
+def print_properties(properties: Iterable[tuple[str, str | list[str]]]) -> None:
     """Print names and values in two columns. The lines of a multi-line value are aligned."""
-    rows = [(name, value if isinstance(value, list) else [value]) for name, value in facts]
+    rows = [(name, value if isinstance(value, list) else [value]) for name, value in properties]
     width = max((len(name) for name, _ in rows), default=0)
     for name, lines in rows:
         click.echo(f"{click.style(name.ljust(width), fg='cyan')}  {safe(lines[0], MAX_LINE)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from zarrfs.cli.console import safe
-from zarrfs.cli.values import storage_option, storage_options
+from zarrfs.cli.values import parse_storage_options, storage_option
 from zarrfs.engine.open import open_group
 from zarrfs.tools import consolidate_metadata, stale_consolidation
 
@@ -30,7 +30,7 @@ def command(location: str, only_check: bool, storage: tuple[str, ...]) -> None:
       zarrfs consolidate survey.zarr
       zarrfs consolidate survey.zarr --check
     """
-    options = storage_options(storage)
+    options = parse_storage_options(storage)
     if not only_check:
         group = consolidate_metadata(location, storage_options=options)
         count = sum(1 for path in group.spec.consolidated or () if path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from zarrfs.cli.transfer import CopyOptions, copy_options, print_report, progress_bar
-from zarrfs.cli.values import compression, format_name, lengths
+from zarrfs.cli.values import parse_compressor, parse_format, parse_shape
 from zarrfs.tools import convert
 
 __all__ = ["command"]
@@ -62,10 +62,10 @@ def command(
         report = convert(
             source,
             destination,
-            zarr_format=format_name(zarr_format),
-            chunks=lengths(chunks),
-            shards=lengths(shards),
-            compressors=compression(compressor),
+            zarr_format=parse_format(zarr_format),
+            chunks=parse_shape(chunks),
+            shards=parse_shape(shards),
+            compressors=parse_compressor(compressor),
             allow_loss=allow_loss,
             keep_ngff=keep_ngff,
             progress=progress,

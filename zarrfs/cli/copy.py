@@ -8,7 +8,7 @@ from zarrfs.cli.transfer import CopyOptions, copy_options, print_report, progres
 from zarrfs.cli.values import allows_external
 from zarrfs.errors import UnsupportedError
 from zarrfs.tools import convert, from_hdf5, to_hdf5
-from zarrfs.tools.copying.advice import command_line
+from zarrfs.tools.copying.option_names import command_line
 from zarrfs.tools.hdf5.conversion import is_hdf5
 
 __all__ = ["command"]

@@ -17,13 +17,13 @@ from zarrfs.engine.native.encoders import describe_executor
 from zarrfs.mount.system.mount_table import MOUNT_TYPES, mounts
 from zarrfs.mount.system.unmounting import is_stale
 
-__all__ = ["Finding", "command", "examine"]
+__all__ = ["CheckResult", "command", "run_checks"]
 
 INSTALL = "Debian, Ubuntu: apt install fuse3; Fedora: dnf install fuse3; Arch: pacman -S fuse3"
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """The result of one check. ``needed`` is whether a mount fails without it."""
 
     name: str
@@ -41,68 +41,64 @@ def command(ctx: click.Context, as_json: bool) -> None:
 
     The exit code is 0 if all requirements are met, else 1.
     """
-    findings = list(examine())
-    usable = all(finding.ok for finding in findings if finding.needed)
+    results = list(run_checks())
+    usable = all(result.ok for result in results if result.needed)
     if as_json:
-        print_json({"usable": usable, "findings": [asdict(finding) for finding in findings]})
+        print_json({"usable": usable, "findings": [asdict(result) for result in results]})
     else:
-        for finding in findings:
-            mark, color = (
-                ("ok", "green")
-                if finding.ok
-                else ("missing", "red")
-                if finding.needed
-                else ("note", "yellow")
+        for result in results:
+            status, color = (
+                ("ok", "green") if result.ok else ("missing", "red") if result.needed else ("note", "yellow")
             )
-            click.echo(f"{click.style(mark.ljust(8), fg=color)}{safe(f'{finding.name}: {finding.found}')}")
-            if not finding.ok and finding.advice:
-                click.echo(f"        {finding.advice}")
+            click.echo(f"{click.style(status.ljust(8), fg=color)}{safe(f'{result.name}: {result.found}')}")
+            if not result.ok and result.advice:
+                click.echo(f"        {result.advice}")
         click.echo("Mounting should work." if usable else "Mounting does not work; see above.")
     ctx.exit(0 if usable else 1)
 
 
-def examine() -> Iterator[Finding]:
+def run_checks() -> Iterator[CheckResult]:
     """Yield the results of all checks, the most basic requirement first."""
     yield _platform()
     yield _device()
     helper = shutil.which("fusermount3") or shutil.which("fusermount")
     root = hasattr(os, "geteuid") and os.geteuid() == 0
-    yield Finding("fusermount", bool(helper), helper or "not found", INSTALL, needed=not root)
+    yield CheckResult("fusermount", bool(helper), helper or "not found", INSTALL, needed=not root)
     libraries = [name for name in ("fuse3", "fuse") if ctypes.util.find_library(name)]
-    yield Finding(
+    yield CheckResult(
         "libfuse", bool(libraries), ", ".join(f"lib{name}" for name in libraries) or "not found", INSTALL
     )
     bindings = [name for name, module in (("mfusepy", "mfusepy"), ("fusepy", "fuse")) if find_spec(module)]
-    yield Finding("Python binding", bool(bindings), ", ".join(bindings) or "not found", "pip install mfusepy")
+    yield CheckResult(
+        "Python binding", bool(bindings), ", ".join(bindings) or "not found", "pip install mfusepy"
+    )
     yield _allow_other()
     yield _stale_mounts()
     is_used, found = describe_executor()
-    advice = (
-        "without it reading and writing are slower; install a C compiler (apt install gcc), then zarrfs again"
-    )
-    yield Finding("native reader and writer", is_used, found, advice, needed=False)
+    advice = "without it reading and writing are slower; install a C compiler (apt install gcc), then reinstall zarrfs"
+    yield CheckResult("native reader and writer", is_used, found, advice, needed=False)
 
 
-def _platform() -> Finding:
+def _platform() -> CheckResult:
     advice = "mounts need Linux; `zarrfs info`, the viewer and the Python package also work elsewhere"
-    return Finding("system", sys.platform.startswith("linux"), sys.platform, advice)
+    return CheckResult("system", sys.platform.startswith("linux"), sys.platform, advice)
 
 
-def _device() -> Finding:
+def _device() -> CheckResult:
     path = "/dev/fuse"
     container = "in a container, start it with: docker run --device /dev/fuse --cap-add SYS_ADMIN"
     if not os.path.exists(path):
-        return Finding(path, False, "does not exist", f"load the module: modprobe fuse; {container}")
+        return CheckResult(path, False, "does not exist", f"load the module: modprobe fuse; {container}")
     try:
         os.close(os.open(path, os.O_RDWR))
     except OSError as error:
-        return Finding(
+        return CheckResult(
             path, False, f"cannot be opened: {error.strerror}", f"allow your user to open it; {container}"
         )
-    return Finding(path, True, "can be opened")
+    return CheckResult(path, True, "can be opened")
 
 
-def _allow_other() -> Finding:
+def _allow_other() -> CheckResult:
     path = "/etc/fuse.conf"
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
@@ -110,17 +106,17 @@ def _allow_other() -> Finding:
     except OSError:
         allowed = False
     advice = f"needed only for --allow-other: add the line user_allow_other to {path}"
-    return Finding("user_allow_other", allowed, "set" if allowed else "not set", advice, needed=False)
+    return CheckResult("user_allow_other", allowed, "set" if allowed else "not set", advice, needed=False)
 
 
-def _stale_mounts() -> Finding:
+def _stale_mounts() -> CheckResult:
     # A mount of another user cannot be accessed either, but it is not stale.
     stale = [
         entry.mountpoint
         for entry in mounts()
         if entry.type_name in MOUNT_TYPES and is_stale(entry.mountpoint)
     ]
-    return Finding(
+    return CheckResult(
         "stale mounts",
         not stale,
         ", ".join(stale) or "none",

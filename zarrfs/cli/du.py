@@ -8,7 +8,7 @@ import click
 
 import zarrfs
 from zarrfs.cli.console import print_json, print_table, readable_bytes
-from zarrfs.cli.values import document_option, storage_option, storage_options
+from zarrfs.cli.values import document_option, parse_storage_options, storage_option
 from zarrfs.errors import describe_error
 from zarrfs.tools.copying.walking import walk
 
@@ -43,7 +43,7 @@ def command(
       zarrfs du s3://bucket/image.zarr --json
     """
     access = zarrfs.Access(max_document=max_document)
-    node = zarrfs.open(location, path, storage_options=storage_options(storage), access=access)
+    node = zarrfs.open(location, path, storage_options=parse_storage_options(storage), access=access)
     with node:
         rows: list[dict[str, Any]] = []
         for name, member in [("/", node)] if isinstance(node, zarrfs.Array) else walk(node, depth):

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from zarrfs.cli.console import safe
-from zarrfs.cli.values import numbers, storage_option, storage_options
+from zarrfs.cli.values import parse_numbers, parse_storage_options, storage_option
 from zarrfs.errors import OptionError
 from zarrfs.ngff import editing as ngff
 from zarrfs.text import short_repr
@@ -21,7 +21,7 @@ from zarrfs.tools.editing.pointers import with_value, without_value
 __all__ = ["command"]
 
 
-class _Ordered(click.Command):
+class _OrderedEditCommand(click.Command):
     """A command that records the order of its edits."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -35,18 +35,24 @@ def _edit_option(name: str, metavar: str, help_text: str) -> Callable[[Any], Any
     return click.option(name, multiple=True, metavar=metavar, help=help_text)
 
 
-@click.command(cls=_Ordered, short_help="Change attributes and OME-NGFF metadata.")
+@click.command(cls=_OrderedEditCommand, short_help="Change attributes and OME-NGFF metadata.")
 @click.argument("location")
-@_edit_option("--set", "NAME=VALUE", "Set an attribute. VALUE is JSON, else a text.")
+@_edit_option(
+    "--set", "NAME=VALUE", "Set an attribute. A VALUE that is not valid JSON is stored as a string."
+)
 @_edit_option("--delete", "NAME", "Delete an attribute.")
 @_edit_option("--image-name", "NAME", "The name of the image.")
 @_edit_option("--channel-name", "CHANNEL=NAME", "The name of a channel.")
 @_edit_option("--channel-color", "CHANNEL=RRGGBB", "The colour of a channel.")
 @_edit_option("--contrast", "CHANNEL=START,END", "The contrast limits of a channel.")
-@_edit_option("--channel-active", "CHANNEL=yes|no", "Whether a channel is displayed at first.")
+@_edit_option("--channel-active", "CHANNEL=yes|no", "Whether a channel is initially displayed.")
 @_edit_option("--axis-name", "AXIS=NAME", "The name of an axis.")
-@_edit_option("--unit", "AXIS=UNIT", "The unit of an axis, such as micrometer. An empty one removes it.")
-@_edit_option("--scale", "AXIS=SIZE", "The size of the pixels of level 0. Other levels follow.")
+@_edit_option("--unit", "AXIS=UNIT", "The unit of an axis, such as micrometer. An empty value removes it.")
+@_edit_option(
+    "--scale",
+    "AXIS=SIZE",
+    "The pixel size of level 0. Other levels are scaled by the same factor.",
+)
 @click.option("--dry-run", is_flag=True, help="Show the difference, write nothing.")
 @click.option("--no-check", is_flag=True, help="Do not check the OME-NGFF metadata before writing.")
 @storage_option
@@ -72,7 +78,7 @@ def command(location: str, dry_run: bool, no_check: bool, storage: tuple[str, ..
         _edits(click.get_current_context().meta["order"], values),
         dry_run=dry_run,
         check=not no_check,
-        storage_options=storage_options(storage),
+        storage_options=parse_storage_options(storage),
     )
     for line in report.diff:
         click.echo(safe(line))
@@ -153,7 +159,7 @@ def _with_active(option: str, text: str, attributes: Any, channel: int) -> dict[
 
 
 def _floats(option: str, text: str, count: int) -> list[float]:
-    values = numbers(text)
+    values = parse_numbers(text)
     if len(values) != count:
         raise OptionError(
             f"{option}: expected {count} {'number' if count == 1 else 'numbers'}, found {short_repr(text)}"

@@ -6,7 +6,7 @@ import click
 
 from zarrfs.cli.console import safe
 from zarrfs.cli.transfer import progress_bar
-from zarrfs.cli.values import storage_option, storage_options
+from zarrfs.cli.values import parse_storage_options, storage_option
 from zarrfs.exporting import export
 
 __all__ = ["command"]
@@ -51,6 +51,6 @@ def command(location: str, file: str, level: int, if_exists: str, storage: tuple
             level=level,
             if_exists=if_exists,  # type: ignore[arg-type]  # one of the choices
             progress=progress,
-            storage_options=storage_options(storage),
+            storage_options=parse_storage_options(storage),
         )
     click.echo(safe(files[0]) if len(files) == 1 else safe(f"{files[0]} and {len(files) - 1} more"))

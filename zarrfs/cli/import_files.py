@@ -5,7 +5,13 @@ from __future__ import annotations
 import click
 
 from zarrfs.cli.transfer import block_options, image_options, print_report, progress_bar
-from zarrfs.cli.values import axis_names, compression, lengths, numbers, storage_options
+from zarrfs.cli.values import (
+    parse_axis_names,
+    parse_compressor,
+    parse_numbers,
+    parse_shape,
+    parse_storage_options,
+)
 from zarrfs.importing import import_files
 
 __all__ = ["command"]
@@ -29,7 +35,7 @@ __all__ = ["command"]
 @click.option(
     "--skip-broken",
     is_flag=True,
-    help="Omit images and arrays that Zarr cannot represent. The exit code is 3 then.",
+    help="Omit images and arrays that Zarr cannot represent. If any are omitted, the exit code is 3.",
 )
 @block_options
 def command(
@@ -77,24 +83,24 @@ def command(
             files,
             destination,
             plain=plain,
-            axes=None if axes is None else axis_names(axes),
-            scale=None if scale is None else numbers(scale),
+            axes=None if axes is None else parse_axis_names(axes),
+            scale=None if scale is None else parse_numbers(scale),
             unit=unit,
             name=name,
             levels=levels,
             version=version,
-            shape=None if shape is None else [int(length) for length in numbers(shape, integers=True)],
+            shape=None if shape is None else [int(length) for length in parse_numbers(shape, integers=True)],
             dtype=dtype,
             offset=offset,
-            chunks=lengths(chunks),
-            shards=lengths(shards),
-            compressors=compression(compressor),
+            chunks=parse_shape(chunks),
+            shards=parse_shape(shards),
+            compressors=parse_compressor(compressor),
             if_exists=if_exists,  # type: ignore[arg-type]  # one of the choices
             verify=verify,
             memory=memory,
             progress=progress,
             dry_run=dry_run,
             skip_broken=skip_broken,
-            storage_options=storage_options(storage),
+            storage_options=parse_storage_options(storage),
         )
     print_report(report, dry_run)

@@ -10,13 +10,13 @@ import click
 import zarrfs
 from zarrfs.cli.console import (
     print_attributes,
-    print_facts,
     print_json,
+    print_properties,
     print_table,
     progress,
     readable_bytes,
 )
-from zarrfs.cli.values import document_option, storage_option, storage_options
+from zarrfs.cli.values import document_option, parse_storage_options, storage_option
 from zarrfs.engine.nodes.summary import array_summary, dtype_text, group_summary, json_safe
 from zarrfs.errors import describe_error
 from zarrfs.ngff.members import member_names
@@ -53,25 +53,25 @@ def command(
       zarrfs info survey.zarr.zip labels/0 --json
     """
     access = zarrfs.Access(max_document=max_document)
-    node = zarrfs.open(location, path, storage_options=storage_options(storage), access=access)
+    node = zarrfs.open(location, path, storage_options=parse_storage_options(storage), access=access)
     with node.store:
-        facts: dict[str, Any] = {"location": node.store.url}
+        properties: dict[str, Any] = {"location": node.store.url}
         if isinstance(node, zarrfs.Array):
-            facts |= array_summary(node)
+            properties |= array_summary(node)
             if not no_count and node.store.listable:
-                facts |= stored_facts(node)
+                properties |= stored_chunks_summary(node)
         else:
-            facts |= group_summary(node)
-            facts["members"] = member_facts(node)
+            properties |= group_summary(node)
+            properties["members"] = member_summaries(node)
     if as_json:
-        print_json(facts)
-    elif facts["kind"] == "array":
-        show_array(facts)
+        print_json(properties)
+    elif properties["kind"] == "array":
+        show_array(properties)
     else:
-        show_group(facts)
+        show_group(properties)
 
 
-def stored_facts(array: zarrfs.Array) -> dict[str, Any]:
+def stored_chunks_summary(array: zarrfs.Array) -> dict[str, Any]:
     """Return the number and size of the stored chunks. The cost depends on the number of stored chunks only."""
     usage = array.usage()
     count = sum(1 for _ in progress(array.storage.stored_chunks(), "counting chunks"))
@@ -84,7 +84,7 @@ def stored_facts(array: zarrfs.Array) -> dict[str, Any]:
     }
 
 
-def member_facts(group: zarrfs.Group) -> list[dict[str, Any]]:
+def member_summaries(group: zarrfs.Group) -> list[dict[str, Any]]:
     """Return a summary of each member. A member that cannot be opened has the reason instead."""
     members: list[dict[str, Any]] = []
     for name in member_names(group):
@@ -113,42 +113,45 @@ def member_summary(array: zarrfs.Array) -> dict[str, Any]:
     }
 
 
-def show_array(facts: dict[str, Any]) -> None:
+def show_array(properties: dict[str, Any]) -> None:
     """Print the properties of an array as text."""
     rows: list[tuple[str, str | list[str]]] = [
-        ("array", f"{facts['path']} in {facts['location']}"),
-        ("format", _format(facts["zarr_format"])),
-        ("shape", _shape(facts)),
-        ("data type", _dtype(facts)),
-        ("chunks", _join_lengths(facts["chunks"])),
+        ("array", f"{properties['path']} in {properties['location']}"),
+        ("format", _format(properties["zarr_format"])),
+        ("shape", _shape(properties)),
+        ("data type", _dtype(properties)),
+        ("chunks", _join_lengths(properties["chunks"])),
     ]
-    if facts["shards"]:
-        rows.append(("shards", _join_lengths(facts["shards"])))
-    rows.append(("codecs", [_codec(codec) for codec in facts["codecs"]]))
-    rows.append(("fill value", json.dumps(facts["fill_value"])))
-    if facts["order"] != "C":
-        rows.append(("order", facts["order"]))
-    if facts["nbytes"] is not None:
-        rows.append(("size", _bytes(facts["nbytes"])))
-    if "bytes_stored" in facts:
-        rows.append(("stored", _bytes(facts["bytes_stored"]) + _ratio(facts["ratio"])))
-        total, initialized = facts["chunks_total"], facts["chunks_initialized"]
+    if properties["shards"]:
+        rows.append(("shards", _join_lengths(properties["shards"])))
+    rows.append(("codecs", [_codec(codec) for codec in properties["codecs"]]))
+    rows.append(("fill value", json.dumps(properties["fill_value"])))
+    if properties["order"] != "C":
+        rows.append(("order", properties["order"]))
+    if properties["nbytes"] is not None:
+        rows.append(("size", _bytes(properties["nbytes"])))
+    if "bytes_stored" in properties:
+        rows.append(("stored", _bytes(properties["bytes_stored"]) + _ratio(properties["ratio"])))
+        total, initialized = properties["chunks_total"], properties["chunks_initialized"]
         rows.append(
             (
                 "chunks stored",
                 f"{initialized:,} of {total:,}" + (f" ({initialized / total:.1%})" if total else ""),
             )
         )
-    print_facts(rows)
-    print_attributes(facts["attributes"])
+    print_properties(rows)
+    print_attributes(properties["attributes"])
 
 
-def show_group(facts: dict[str, Any]) -> None:
+def show_group(properties: dict[str, Any]) -> None:
     """Print the properties of a group as text."""
-    print_facts(
-        [("group", f"{facts['path']} in {facts['location']}"), ("format", _format(facts["zarr_format"]))]
+    print_properties(
+        [
+            ("group", f"{properties['path']} in {properties['location']}"),
+            ("format", _format(properties["zarr_format"])),
+        ]
     )
-    members = facts["members"]
+    members = properties["members"]
     if members:
         click.echo()
         rows = [
@@ -164,7 +167,7 @@ def show_group(facts: dict[str, Any]) -> None:
         print_table(("name", "kind", "shape", "data type", "chunks"), rows)
         if len(members) > MAX_LISTED:
             click.echo(f"... and {len(members) - MAX_LISTED:,} more")
-    print_attributes(facts["attributes"])
+    print_attributes(properties["attributes"])
 
 
 def _format(zarr_format: int | str) -> str:
@@ -181,14 +184,14 @@ def _join_lengths(lengths: Any) -> str:
     return " x ".join(str(n) for n in lengths) or "scalar"
 
 
-def _shape(facts: dict[str, Any]) -> str:
-    names = facts["dimension_names"]
-    text = _join_lengths(facts["shape"])
+def _shape(properties: dict[str, Any]) -> str:
+    names = properties["dimension_names"]
+    text = _join_lengths(properties["shape"])
     return f"{text}  ({', '.join(name or '-' for name in names)})" if names else text
 
 
-def _dtype(facts: dict[str, Any]) -> str:
-    return f"{facts['data_type']}  (NumPy {_dtype_text(facts['dtype'])})"
+def _dtype(properties: dict[str, Any]) -> str:
+    return f"{properties['data_type']}  (NumPy {_dtype_text(properties['dtype'])})"
 
 
 def _dtype_text(value: Any) -> str:

@@ -6,8 +6,8 @@ import click
 
 import zarrfs
 from zarrfs.cli.console import MAX_LINE, print_json, print_table, safe
-from zarrfs.cli.tree import Broken, member_object, members
-from zarrfs.cli.values import document_option, storage_option, storage_options
+from zarrfs.cli.tree import UnreadableMember, member_object, members
+from zarrfs.cli.values import document_option, parse_storage_options, storage_option
 from zarrfs.engine.nodes.summary import array_metadata_summary
 
 __all__ = ["command"]
@@ -32,9 +32,9 @@ def command(
       zarrfs ls survey.zarr.zip labels
     """
     access = zarrfs.Access(max_document=max_document)
-    node = zarrfs.open(location, path, storage_options=storage_options(storage), access=access)
+    node = zarrfs.open(location, path, storage_options=parse_storage_options(storage), access=access)
     with node:
-        entries: list[tuple[str, zarrfs.Array | zarrfs.Group | Broken]] = (
+        entries: list[tuple[str, zarrfs.Array | zarrfs.Group | UnreadableMember]] = (
             [(node.basename or "/", node)] if isinstance(node, zarrfs.Array) else list(members(node))
         )
         if as_json:
@@ -45,15 +45,21 @@ def command(
         )
     # Reasons are sentences, which would make the columns of the table very wide.
     for name, item in entries:
-        if isinstance(item, Broken):
+        if isinstance(item, UnreadableMember):
             click.echo(safe(f"{name}: {item.reason}", MAX_LINE), err=True)
 
 
-def _row(name: str, member: zarrfs.Array | zarrfs.Group | Broken) -> tuple[str, ...]:
-    if isinstance(member, Broken):
+def _row(name: str, member: zarrfs.Array | zarrfs.Group | UnreadableMember) -> tuple[str, ...]:
+    if isinstance(member, UnreadableMember):
         return name, "broken", "", "", ""
     if isinstance(member, zarrfs.Group):
         return name, "group", "", "", ""
-    facts = array_metadata_summary(member)
-    chunks = " x ".join(map(str, facts["chunks"])) or "one"
-    return name, "array", " x ".join(map(str, facts["shape"])) or "scalar", str(facts["data_type"]), chunks
+    properties = array_metadata_summary(member)
+    chunks = " x ".join(map(str, properties["chunks"])) or "one"
+    return (
+        name,
+        "array",
+        " x ".join(map(str, properties["shape"])) or "scalar",
+        str(properties["data_type"]),
+        chunks,
+    )

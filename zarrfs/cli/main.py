@@ -24,11 +24,11 @@ from zarrfs.errors import ZarrError
 from zarrfs.logs import SafeRecords, logger
 from zarrfs.text import MAX_MESSAGE, safe_text
 
-__all__ = ["MODULES", "VERBS", "main", "run"]
+__all__ = ["COMMANDS", "MODULES", "main", "run"]
 
-VERBS = {
+COMMANDS = {
     "mount": "Mount Zarr hierarchies as files.",
-    "umount": "Unmount what zarrfs mount has mounted.",
+    "umount": "Unmount hierarchies.",
     "mounts": "List the mounts.",
     "stats": "Show the statistics of a mount.",
     "info": "Show the metadata of an array or group.",
@@ -77,7 +77,7 @@ class CommandGroup(click.Group):
     """A group whose commands are modules of this package."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for name in VERBS if find_spec(_module(name)) is not None]
+        return [name for name in COMMANDS if find_spec(_module(name)) is not None]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
@@ -91,14 +91,14 @@ class CommandGroup(click.Group):
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         # Without the modules of the commands, whose import is slow.
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
-        return [CompletionItem(name, help=VERBS[name]) for name in names] + click.Command.shell_complete(
+        return [CompletionItem(name, help=COMMANDS[name]) for name in names] + click.Command.shell_complete(
             self, ctx, incomplete
         )
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        # The descriptions come from VERBS, so that the list of commands does not import the modules.
+        # The descriptions come from COMMANDS, so that the list of commands does not import the modules.
         with formatter.section("Commands"):
-            formatter.write_dl([(name, VERBS[name]) for name in self.list_commands(ctx)])
+            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
 
 
 def _print_versions(ctx: click.Context, parameter: click.Parameter, requested: bool) -> None:
@@ -161,7 +161,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Characters that the encoding of the terminal or pipe lacks are printed as escape sequences.
         sys.stdout.reconfigure(errors="backslashreplace")
-    if arguments is None and is_helper_call(sys.argv[1:], VERBS):
+    if arguments is None and is_helper_call(sys.argv[1:], COMMANDS):
         arguments = mount_arguments(sys.argv[1:])
     try:
         status = main.main(arguments, prog_name="zarrfs", standalone_mode=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from zarrfs.cli.transfer import print_report
-from zarrfs.cli.values import storage_option, storage_options
+from zarrfs.cli.values import parse_storage_options, storage_option
 from zarrfs.tools import migrate
 
 __all__ = ["command"]
@@ -52,6 +52,6 @@ def command(
         remove_old=remove_old,
         dry_run=dry_run,
         keep_ngff=keep_ngff,
-        storage_options=storage_options(storage),
+        storage_options=parse_storage_options(storage),
     )
     print_report(report or [f"all nodes already have format {zarr_format}"], dry_run and bool(report))

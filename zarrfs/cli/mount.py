@@ -12,12 +12,12 @@ import click
 from zarrfs.cli.mount_options import OptionCommand
 from zarrfs.cli.values import (
     SizeType,
-    compression,
     document_option,
-    format_name,
-    lengths,
+    parse_compressor,
+    parse_format,
+    parse_shape,
+    parse_storage_options,
     storage_option,
-    storage_options,
 )
 from zarrfs.credentials import register_secrets, register_url
 from zarrfs.errors import MountError
@@ -203,9 +203,9 @@ def command(
         cache_size=cache_size,
         debug=debug,
         password=_password(password_file),
-        storage_options=storage_options(storage),
+        storage_options=parse_storage_options(storage),
         creation=CreationOptions(
-            format_name(create_format), lengths(create_chunks), compression(create_codec)
+            parse_format(create_format), parse_shape(create_chunks), parse_compressor(create_codec)
         ),
         **given,
     )

@@ -5,7 +5,13 @@ from __future__ import annotations
 import click
 
 from zarrfs.cli.transfer import execution_options, image_options, print_report, progress_bar
-from zarrfs.cli.values import axis_names, compression, lengths, numbers, storage_options
+from zarrfs.cli.values import (
+    parse_axis_names,
+    parse_compressor,
+    parse_numbers,
+    parse_shape,
+    parse_storage_options,
+)
 from zarrfs.tools import build_pyramid
 
 __all__ = ["command"]
@@ -88,26 +94,26 @@ def command(
             factors=_factors(factors),
             levels=levels,
             max_length=max_length,
-            axes=None if axes is None else axis_names(axes),
-            scale=None if scale is None else numbers(scale),
+            axes=None if axes is None else parse_axis_names(axes),
+            scale=None if scale is None else parse_numbers(scale),
             unit=unit,
             name=name,
-            chunks=lengths(chunks),
-            shards=lengths(shards),
-            compressors=compression(compressor),
+            chunks=parse_shape(chunks),
+            shards=parse_shape(shards),
+            compressors=parse_compressor(compressor),
             if_exists=if_exists,  # type: ignore[arg-type]  # one of the choices
             verify=verify,
             memory=memory,
             progress=progress,
             dry_run=dry_run,
-            storage_options=storage_options(storage),
+            storage_options=parse_storage_options(storage),
             dask=dask,
         )
     print_report(report, dry_run)
 
 
 def _factors(texts: tuple[str, ...]) -> list[int] | list[list[int]] | None:
-    listed = [[int(number) for number in numbers(text, integers=True)] for text in texts]
+    listed = [[int(number) for number in parse_numbers(text, integers=True)] for text in texts]
     if not listed:
         return None
     return listed[0] if len(listed) == 1 else listed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from zarrfs.cli.transfer import CopyOptions, copy_options, print_report, progress_bar
-from zarrfs.cli.values import lengths
+from zarrfs.cli.values import parse_shape
 from zarrfs.tools import rechunk
 
 __all__ = ["command"]
@@ -44,8 +44,8 @@ def command(
         report = rechunk(
             source,
             destination,
-            lengths(chunks),
-            shards=lengths(shards),
+            parse_shape(chunks),
+            shards=parse_shape(shards),
             progress=progress,
             **copying,
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from zarrfs.cli.console import print_facts, print_json, readable_bytes
+from zarrfs.cli.console import print_json, print_properties, readable_bytes
 from zarrfs.mount.system.listing import read_statistics
 
 __all__ = ["command"]
@@ -20,8 +20,8 @@ __all__ = ["command"]
 def command(mountpoint: str, as_json: bool) -> None:
     """Show the statistics of the mount at MOUNTPOINT, or of the mount that contains it.
 
-    They are requests, hit rates of the caches, decoded chunks and bytes, blocks that were read ahead, requests in
-    progress, memory, and errors. The file .zarrfs/stats.json in the mount contains the same as JSON.
+    The statistics are: requests, hit rates of the caches, decoded chunks and bytes, blocks that were read ahead,
+    requests in progress, memory, and errors. The file .zarrfs/stats.json in the mount contains the same as JSON.
 
     \b
     Example:
@@ -31,10 +31,10 @@ def command(mountpoint: str, as_json: bool) -> None:
     if as_json:
         print_json(statistics)
     else:
-        print_facts(facts(statistics))
+        print_properties(statistics_rows(statistics))
 
 
-def facts(statistics: dict[str, Any]) -> Iterator[tuple[str, str | list[str]]]:
+def statistics_rows(statistics: dict[str, Any]) -> Iterator[tuple[str, str | list[str]]]:
     """Yield the lines of the table: name and value."""
     mount, queue = statistics["mount"], statistics["queue"]
     chunks, blocks, memory = statistics["chunk_cache"], statistics["blocks"], statistics["memory"]

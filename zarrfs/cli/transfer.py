@@ -12,9 +12,9 @@ from typing import Any, TypedDict, TypeVar
 import click
 
 from zarrfs.cli.console import readable_bytes, safe
-from zarrfs.cli.values import SizeType, storage_option, storage_options
-from zarrfs.tools.copying.advice import command_line
+from zarrfs.cli.values import SizeType, parse_storage_options, storage_option
 from zarrfs.tools.copying.cluster.results import WorkerStatistics
+from zarrfs.tools.copying.option_names import command_line
 from zarrfs.tools.copying.reports import ArrayEstimate, CopyReport
 
 __all__ = [
@@ -63,7 +63,7 @@ def copy_options(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def function(**values: Any) -> None:
         copying = {name: values.pop(name) for name in CopyOptions.__annotations__ if name in values}
-        copying["storage_options"] = storage_options(values.pop("storage"))
+        copying["storage_options"] = parse_storage_options(values.pop("storage"))
         command(**values, copying=copying)
 
     return _with_options(
@@ -184,7 +184,7 @@ def _bar() -> Iterator[Callable[[str, int, int], object] | None]:
 
 
 def print_report(lines: Sequence[str], dry_run: bool) -> None:
-    """Print the lines of a report, the estimates of a dry run, and what the workers of a cluster have done.
+    """Print the lines of a report, the estimates of a dry run, and the statistics of the workers of a cluster.
 
     Exits with INCOMPLETE_STATUS if members were skipped.
     """

@@ -10,7 +10,7 @@ import click
 
 import zarrfs
 from zarrfs.cli.console import MAX_LINE, print_json, safe
-from zarrfs.cli.values import document_option, storage_option, storage_options
+from zarrfs.cli.values import document_option, parse_storage_options, storage_option
 from zarrfs.engine.nodes.summary import json_safe
 from zarrfs.errors import describe_error
 from zarrfs.ngff.members import member_names
@@ -52,7 +52,7 @@ def command(
     node = zarrfs.open(
         location,
         path,
-        storage_options=storage_options(storage),
+        storage_options=parse_storage_options(storage),
         access=access,
         use_consolidated=True if consolidated else None,
     )
@@ -66,7 +66,7 @@ def command(
 
 
 @dataclass(frozen=True)
-class Broken:
+class UnreadableMember:
     """A member that cannot be opened, with the reason."""
 
     reason: str
@@ -74,18 +74,18 @@ class Broken:
 
 def members(
     node: zarrfs.Array | zarrfs.Group,
-) -> Iterator[tuple[str, zarrfs.Array | zarrfs.Group | Broken]]:
-    """Yield the name and the node of each member. A member that cannot be opened is a Broken."""
+) -> Iterator[tuple[str, zarrfs.Array | zarrfs.Group | UnreadableMember]]:
+    """Yield the name and the node of each member. A member that cannot be opened is an UnreadableMember."""
     if isinstance(node, zarrfs.Array):
         return
     for name in member_names(node):
-        member: zarrfs.Array | zarrfs.Group | Broken | None
+        member: zarrfs.Array | zarrfs.Group | UnreadableMember | None
         try:
             member = node.get(name)
         except MemoryError:
             raise
         except Exception as error:  # an error in one member must not hide the others
-            member = Broken(describe_error(error))
+            member = UnreadableMember(describe_error(error))
         if member is not None:
             yield name, member
 
@@ -99,29 +99,29 @@ def tree_lines(node: zarrfs.Array | zarrfs.Group, indent: str, depth: int | None
         last = position == len(entries) - 1
         head = f"{indent}{'└── ' if last else '├── '}{safe(name, MAX_LINE)}"
         try:
-            line = broken(member.reason) if isinstance(member, Broken) else suffix(member)
+            line = error_suffix(member.reason) if isinstance(member, UnreadableMember) else suffix(member)
         except MemoryError:
             raise
         except Exception as error:
-            member = Broken(describe_error(error))
-            line = broken(member.reason)
+            member = UnreadableMember(describe_error(error))
+            line = error_suffix(member.reason)
         yield head + line
-        if isinstance(member, Broken):
+        if isinstance(member, UnreadableMember):
             continue
         member_indent = indent + ("    " if last else "│   ")
         try:
             yield from tree_lines(member, member_indent, None if depth is None else depth - 1)
         except OSError as error:
             # The group exists, but its members cannot be listed.
-            yield f"{member_indent}└──{broken(describe_error(error))}"
+            yield f"{member_indent}└──{error_suffix(describe_error(error))}"
 
 
-def broken(reason: str) -> str:
+def error_suffix(reason: str) -> str:
     """Return the text after the name of a broken member."""
     return click.style(f"  broken: {safe(reason)}", fg="red")
 
 
-def array_facts(array: zarrfs.Array) -> dict[str, Any]:
+def array_properties(array: zarrfs.Array) -> dict[str, Any]:
     """Return the properties of an array that are shown, as JSON values."""
     return {
         "kind": "array",
@@ -137,17 +137,17 @@ def suffix(node: zarrfs.Array | zarrfs.Group) -> str:
     """Return the text after the name of a node: the properties of an array, or nothing for a group."""
     if isinstance(node, zarrfs.Group):
         return ""
-    facts = array_facts(node)
-    shape = " x ".join(map(str, facts["shape"])) or "scalar"
-    chunks = " x ".join(map(str, facts["chunks"])) or "one"
-    shards = f", shards {' x '.join(map(str, facts['shards']))}" if facts["shards"] else ""
-    return click.style(f"  {shape} {facts['data_type']}, chunks {chunks}{shards}", fg="cyan")
+    properties = array_properties(node)
+    shape = " x ".join(map(str, properties["shape"])) or "scalar"
+    chunks = " x ".join(map(str, properties["chunks"])) or "one"
+    shards = f", shards {' x '.join(map(str, properties['shards']))}" if properties["shards"] else ""
+    return click.style(f"  {shape} {properties['data_type']}, chunks {chunks}{shards}", fg="cyan")
 
 
 def as_object(node: zarrfs.Array | zarrfs.Group, depth: int | None) -> dict[str, Any]:
     """Return the hierarchy as nested objects."""
     if isinstance(node, zarrfs.Array):
-        return array_facts(node)
+        return array_properties(node)
     entry: dict[str, Any] = {"kind": "group", "path": node.name}
     if depth != 0:
         entry["members"] = {
@@ -157,9 +157,11 @@ def as_object(node: zarrfs.Array | zarrfs.Group, depth: int | None) -> dict[str,
     return entry
 
 
-def member_object(member: zarrfs.Array | zarrfs.Group | Broken, depth: int | None) -> dict[str, Any]:
+def member_object(
+    member: zarrfs.Array | zarrfs.Group | UnreadableMember, depth: int | None
+) -> dict[str, Any]:
     """Return a member as nested objects. A broken member has the reason."""
-    if isinstance(member, Broken):
+    if isinstance(member, UnreadableMember):
         return {"kind": "broken", "error": member.reason}
     try:
         return as_object(member, depth)

@@ -23,7 +23,7 @@ __all__ = ["command"]
 def command(mountpoints: tuple[str, ...], lazy: bool) -> None:
     """Unmount each MOUNTPOINT. Stale mounts ("Transport endpoint is not connected") are removed too.
 
-    If one of them cannot be unmounted, the others are unmounted all the same, and the exit code is 1.
+    If one of them cannot be unmounted, the others are still unmounted, and the exit code is 1.
 
     \b
     Example:

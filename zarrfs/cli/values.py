@@ -13,14 +13,14 @@ from zarrfs.text import short_repr
 __all__ = [
     "SizeType",
     "allows_external",
-    "axis_names",
-    "compression",
     "document_option",
-    "format_name",
-    "lengths",
-    "numbers",
+    "parse_axis_names",
+    "parse_compressor",
+    "parse_format",
+    "parse_numbers",
+    "parse_shape",
+    "parse_storage_options",
     "storage_option",
-    "storage_options",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -29,13 +29,13 @@ EXTERNAL = "allow_external"
 
 
 def storage_option(function: F) -> F:
-    """Add the options of all commands that take a location. ``storage_options`` parses them."""
+    """Add the options of all commands that take a location. ``parse_storage_options`` parses them."""
     add_external = click.option(
         "--allow-external",
         is_flag=True,
         expose_value=False,
         callback=_note_external,
-        help="Follow references of the data to other hosts and files, and links out of the store.",
+        help="Follow references in the data to other hosts and files, and links that lead out of the store.",
     )
     add_storage = click.option(
         "--storage-option",
@@ -98,7 +98,7 @@ def allows_external() -> bool:
     return context is not None and bool(context.meta.get(EXTERNAL))
 
 
-def lengths(text: str | None) -> Any:
+def parse_shape(text: str | None) -> Any:
     """Parse a chunk or shard shape: ``64``, ``1,256,256``, ``auto`` or ``none``. -1 means the whole dimension."""
     if text is None or text in ("auto", "none"):
         return False if text == "none" else text
@@ -111,12 +111,12 @@ def lengths(text: str | None) -> Any:
     return values[0] if len(values) == 1 else values
 
 
-def axis_names(text: str) -> list[str]:
+def parse_axis_names(text: str) -> list[str]:
     """Parse the names of dimensions: ``czyx`` or ``c,z,y,x``."""
     return [name.strip() for name in text.split(",")] if "," in text else list(text)
 
 
-def numbers(text: str, integers: bool = False) -> list[float]:
+def parse_numbers(text: str, integers: bool = False) -> list[float]:
     """Parse numbers separated by commas."""
     try:
         return [(int if integers else float)(part) for part in text.split(",")]
@@ -125,12 +125,12 @@ def numbers(text: str, integers: bool = False) -> list[float]:
         raise click.BadParameter(f"{short_repr(text)}: expected {expected}") from None
 
 
-def format_name(text: str | None) -> int | str | None:
+def parse_format(text: str | None) -> int | str | None:
     """Parse the name of a format."""
     return int(text) if text is not None and re.fullmatch(INTEGER_PATTERN, text) else text
 
 
-def compression(text: str | None) -> Any:
+def parse_compressor(text: str | None) -> Any:
     """Parse a compressor such as ``zstd``, ``gzip:5``, ``blosc`` or ``none``."""
     if text is None or text in ("none", "auto"):
         return text
@@ -153,7 +153,7 @@ DEFAULT_CONFIGURATIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def storage_options(pairs: Sequence[str]) -> dict[str, Any] | None:
+def parse_storage_options(pairs: Sequence[str]) -> dict[str, Any] | None:
     """Parse KEY=VALUE pairs to a dictionary. The values true, false and integers are converted."""
     options: dict[str, Any] = {}
     for pair in pairs:

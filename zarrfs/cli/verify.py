@@ -6,7 +6,7 @@ import click
 
 from zarrfs.cli.console import MAX_LINE, print_json, safe
 from zarrfs.cli.transfer import dask_option, print_workers, progress_bar
-from zarrfs.cli.values import SizeType, storage_option, storage_options
+from zarrfs.cli.values import SizeType, parse_storage_options, storage_option
 from zarrfs.tools import Problem, VerificationReport, verify
 
 __all__ = ["command"]
@@ -68,7 +68,7 @@ def command(
             resume=resume,
             memory=memory,
             progress=progress,
-            storage_options=storage_options(storage),
+            storage_options=parse_storage_options(storage),
             dask=dask,
         )
     print_workers(report.workers)

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from zarrfs.engine.stores.temporary_files import create_temporary
 from zarrfs.errors import LocationError, StoreError, ZarrError
-from zarrfs.tools.copying.advice import option
+from zarrfs.tools.copying.option_names import option
 
 __all__ = ["check_new", "new_file"]
 

@@ -19,7 +19,7 @@ from zarrfs.foreign.presented_store import PresentedStore
 from zarrfs.foreign.raw import open_raw
 from zarrfs.importing.images import find_images, image_of_array, image_of_group, ordered_image
 from zarrfs.tools import CopyReport, build_pyramid, convert
-from zarrfs.tools.copying.advice import option
+from zarrfs.tools.copying.option_names import option
 
 __all__ = ["import_files"]
 

@@ -1,4 +1,4 @@
-"""The log and the result of the copies with the rules of zarr-python 2."""
+"""The log and the result of ``copy``, ``copy_all`` and ``copy_store``, which behave as in zarr-python 2."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, NamedTuple
 
-__all__ = ["Copied", "Log", "line_writer"]
+__all__ = ["CopyResult", "Log", "line_writer"]
 
 Log = str | IO[str] | Callable[[str], object] | None
 """Receives a line for each node or key: the path of a file, an open text file, or a function. None disables it."""
 
 
-class Copied(NamedTuple):
+class CopyResult(NamedTuple):
     """The number of nodes or keys copied and skipped, and the number of bytes of the copied values."""
 
     copied: int

@@ -11,7 +11,7 @@ from zarrfs.engine.locations import Location, open_store
 from zarrfs.engine.parallel import CORES, for_each
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import NodeExistsError
-from zarrfs.tools.copy_log import Copied, Log, line_writer
+from zarrfs.tools.copy_log import CopyResult, Log, line_writer
 
 __all__ = ["copy_store"]
 
@@ -27,7 +27,7 @@ def copy_store(
     if_exists: Literal["raise", "replace", "skip"] = "raise",
     dry_run: bool = False,
     log: Log = None,
-) -> Copied:
+) -> CopyResult:
     """Copy keys and values between stores unchanged.
 
     Args:
@@ -78,7 +78,7 @@ def _copy_keys(
     if_exists: str,
     dry_run: bool,
     log: Log,
-) -> Copied:
+) -> CopyResult:
     prefix_length = len(source_prefix) + 1 if source_prefix else 0
     keys = {
         key: "/".join(part for part in (dest_prefix, key[prefix_length:]) if part)
@@ -96,7 +96,7 @@ def _copy_keys(
         for key, new in keys.items():
             write(f"{'copy' if if_exists != 'skip' or key not in existing else 'skip'} {key} -> {new}")
         if dry_run:
-            return Copied(len(selected), len(keys) - len(selected), 0)
+            return CopyResult(len(selected), len(keys) - len(selected), 0)
         nbytes: list[int] = []
 
         def copy_key(key: str) -> None:
@@ -106,4 +106,4 @@ def _copy_keys(
                 nbytes.append(len(value))
 
         for_each(copy_key, selected, max(CORES, source.concurrency, dest.concurrency))
-    return Copied(len(nbytes), len(keys) - len(selected), sum(nbytes))
+    return CopyResult(len(nbytes), len(keys) - len(selected), sum(nbytes))

@@ -21,7 +21,7 @@ from zarrfs.engine.nodes.similar_arrays import copy_values, options_like
 from zarrfs.engine.parallel import CORES
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import NodeExistsError, NodeTypeError
-from zarrfs.tools.copy_log import Copied, Log, line_writer
+from zarrfs.tools.copy_log import CopyResult, Log, line_writer
 from zarrfs.tools.copying.copy_execution import stored_coords
 from zarrfs.tools.copying.copy_tasks import CopyChunk
 from zarrfs.tools.copying.executors import Threads
@@ -48,7 +48,7 @@ def copy(
     dry_run: bool = False,
     skip_broken: bool = False,
     **options: Any,
-) -> Copied:
+) -> CopyResult:
     """Copy an array, or a group and all nodes below it, into a group.
 
     Args:
@@ -83,7 +83,7 @@ def copy_all(
     dry_run: bool = False,
     skip_broken: bool = False,
     **options: Any,
-) -> Copied:
+) -> CopyResult:
     """Copy all members of a group and its attributes into another group. Arguments are those of ``copy``."""
     _check(dest, if_exists)
     if not isinstance(source, Mapping):
@@ -214,13 +214,13 @@ class _CopyOperation:
         self.write(f"skip {_described(source)}")
         self.skipped += 1
 
-    def finish(self) -> Copied:
+    def finish(self) -> CopyResult:
         """Write the last line of the log, and return the counters."""
         summary = "dry run" if self.dry_run else "all done"
         self.write(
             f"{summary}: {self.copied:,} copied, {self.skipped:,} skipped, {self.nbytes:,} bytes copied"
         )
-        return Copied(self.copied, self.skipped, self.nbytes)
+        return CopyResult(self.copied, self.skipped, self.nbytes)
 
 
 def _attributes(node: Any) -> dict[str, Any]:

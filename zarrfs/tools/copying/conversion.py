@@ -76,14 +76,14 @@ def convert(
     StoreError or LocationError if the Dask cluster cannot be used. Raises another ZarrError for failures while chunks
     are copied.
     """
-    form = TargetOptions(zarr_format, chunks, shards, compressors, allow_loss)
+    target_options = TargetOptions(zarr_format, chunks, shards, compressors, allow_loss)
     with nullcontext(Threads()) if dask is None else connect_cluster(dask) as executor:
         reading, writing = split_options(storage_options, source, target)
         node = open_node(
             source, storage_options=None if reading is None else dict(reading), cache_size=memory
         )
         options = CopyOptions(
-            form, if_exists, verify, memory, progress, dry_run, skip_broken, keep_ngff, executor
+            target_options, if_exists, verify, memory, progress, dry_run, skip_broken, keep_ngff, executor
         )
         report = CopyReport()
         with open_for_inspection(target, writing) as (store, path):

@@ -40,7 +40,7 @@ def execute_copy(plan: list[CopyStep], store: Store, path: str, options: CopyOpt
 
 
 def estimate_copy(plan: list[CopyStep], options: CopyOptions) -> list[ArrayEstimate]:
-    """Return what copying each array of the plan would take. A few tasks are run, whose results stay in memory."""
+    """Return the estimated cost of copying each array. A few tasks are run; their results stay in memory."""
     return [
         _estimate(step, step.node, step.spec, options)
         for step in plan

@@ -15,9 +15,9 @@ from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import KeyNameError, MetadataError, NodeExistsError, UnsupportedError
 from zarrfs.ngff.versions import VersionChange, for_zarr_format
-from zarrfs.tools.copying.advice import option
 from zarrfs.tools.copying.conventions import convert_conventions, effective_fill_value
 from zarrfs.tools.copying.executors import Executor, Threads
+from zarrfs.tools.copying.option_names import option
 from zarrfs.tools.copying.planning import (
     TargetOptions,
     describe_losses,
@@ -53,7 +53,7 @@ MAX_NAMED_NODES = 10
 class CopyOptions:
     """The options of ``convert``, and the executor."""
 
-    form: TargetOptions
+    target: TargetOptions
     if_exists: IfExists
     verify: bool = False
     memory: int = CACHE_NBYTES
@@ -101,7 +101,7 @@ def plan_copy(
         pairs += [("/".join(p for p in (path, below) if p), member) for below, member in members]
     if options.if_exists == "raise":
         _check_no_nodes(store, [path_in_target for path_in_target, _ in pairs])
-    _check_compressors(options.form)
+    _check_compressors(options.target)
     replaces_all = options.if_exists == "replace" and group_replaces_array(node, store, path)
     steps: list[CopyStep] = []
     rejected: dict[str, str] = {}
@@ -112,7 +112,7 @@ def plan_copy(
             continue  # it is below a node that is skipped and reported
         kind = None if replaces_all else formats.read_kind(store, path_in_target)
         try:
-            formats.check_path(store, path_in_target, options.form.format_of(member.zarr_format))
+            formats.check_path(store, path_in_target, options.target.format_of(member.zarr_format))
             if isinstance(member, Group):
                 step, line = _group_step(member, path_in_target, kind, options, axes)
             else:
@@ -155,10 +155,10 @@ def _check_no_nodes(store: Store, paths_in_target: Sequence[str]) -> None:
             )
 
 
-def _check_compressors(form: TargetOptions) -> None:
+def _check_compressors(options: TargetOptions) -> None:
     """Raise MetadataError for compressors that are invalid for every array."""
-    if form.compressors is not None and form.compressors != "none":
-        array_spec(shape=(1,), dtype="u1", chunks=(1,), compressors=form.compressors, zarr_format=3)
+    if options.compressors is not None and options.compressors != "none":
+        array_spec(shape=(1,), dtype="u1", chunks=(1,), compressors=options.compressors, zarr_format=3)
 
 
 def _group_step(
@@ -168,7 +168,7 @@ def _group_step(
     options: CopyOptions,
     axes: dict[str, tuple[str, ...]],
 ) -> tuple[CopyStep, str]:
-    target_format = options.form.format_of(group.zarr_format)
+    target_format = options.target.format_of(group.zarr_format)
     change = _ngff_change(group, target_format, options)
     axes.update(
         {"/".join(p for p in (path_in_target, below) if p): names for below, names in change.axes.items()}
@@ -193,7 +193,7 @@ def _array_step(
         return CopyStep(path_in_target, source, None), "skipped: it exists"
     replaces = kind is not None and options.if_exists == "replace"
     resumes = kind is not None and options.if_exists == "resume"
-    target_format = options.form.format_of(source.zarr_format)
+    target_format = options.target.format_of(source.zarr_format)
     spec = convert_conventions(source.spec, target_format, lambda: _all_stored(source))
     if (
         formats.features(target_format).dimension_names
@@ -203,19 +203,19 @@ def _array_step(
     ):
         spec = replace(spec, dimension_names=axes)
     same_chunks_spec = (
-        spec_for_chunk_copy(spec, options.form) if _missing_chunks_read_equal(source, spec) else None
+        spec_for_chunk_copy(spec, options.target) if _missing_chunks_read_equal(source, spec) else None
     )
     if same_chunks_spec is not None:
         return CopyStep(
             path_in_target, source, same_chunks_spec, replaces, resumes, True
         ), "chunks copied unchanged"
-    target_spec = spec_for_reencoding(source, spec, options.form)
-    if not options.form.allow_loss and target_spec.data_type.name != source.spec.data_type.name:
+    target_spec = spec_for_reencoding(source, spec, options.target)
+    if not options.target.allow_loss and target_spec.data_type.name != source.spec.data_type.name:
         raise UnsupportedError(
             f"format {target_format} does not support data type {source.spec.data_type.name}; "
             f"{option('allow_loss')} converts it to {target_spec.data_type.name}"
         )
-    losses = describe_losses(source, target_spec, options.form)
+    losses = describe_losses(source, target_spec, options.target)
     lossy = target_spec.data_type.name != source.spec.data_type.name
     line = "; ".join(["re-encoded", *losses])
     return CopyStep(path_in_target, source, target_spec, replaces, resumes, False, lossy), line

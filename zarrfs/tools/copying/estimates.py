@@ -1,4 +1,4 @@
-"""Estimates of a copy: a few of its tasks are run and measured, and their results stay in memory."""
+"""Estimates of the cost of a copy: a few of its tasks are run and measured. Their results stay in memory."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ __all__ = ["Executor", "Threads"]
 T = TypeVar("T")
 
 BATCH_SIZE = 100_000
-"""The number of items in one list: a sequence may be much longer than a list can be."""
+"""The number of items that are passed to ``for_each`` at once. A sequence may have more items than fit into a list."""
 
 
 class Executor(Protocol):

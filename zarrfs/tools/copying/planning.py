@@ -28,8 +28,8 @@ from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError, UnsupportedError
-from zarrfs.tools.copying.advice import is_command_line, option
 from zarrfs.tools.copying.block_grid import Block, BlockGrid, stored_regions
+from zarrfs.tools.copying.option_names import is_command_line, option
 
 __all__ = ["TargetOptions", "copy_blocks", "describe_losses", "spec_for_chunk_copy", "spec_for_reencoding"]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from zarrfs.errors import IncompleteCopyError
-from zarrfs.tools.copying.advice import option
 from zarrfs.tools.copying.cluster.results import WorkerStatistics
+from zarrfs.tools.copying.option_names import option
 
 __all__ = ["ArrayEstimate", "CopyReport", "incomplete_copy_error"]
 
@@ -17,7 +17,7 @@ MAX_NAMED_MEMBERS = 10
 
 @dataclass(frozen=True)
 class ArrayEstimate:
-    """What copying an array would take, estimated from a few of its tasks that were run without writing the result.
+    """The estimated cost of copying an array, from a few of its tasks that were run without writing the result.
 
     Attributes:
         path: the path of the copy.
@@ -45,8 +45,8 @@ class CopyReport(list[str]):
     Attributes:
         skipped: the reason for each member of the source that is not in the copy, by path. Empty unless
             ``skip_broken`` is given.
-        estimates: in a dry run, what copying each array would take.
-        workers: what each worker of a Dask cluster has done, by its address.
+        estimates: in a dry run, the estimated cost of copying each array.
+        workers: the statistics of each worker of a Dask cluster, by its address.
     """
 
     def __init__(self) -> None:

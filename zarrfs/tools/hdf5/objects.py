@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from zarrfs.engine.locations import METADATA_NAMES
 from zarrfs.errors import StoreError, UnsupportedError
-from zarrfs.tools.copying.advice import option
 from zarrfs.tools.copying.block_grid import Block, blocks_to_copy
+from zarrfs.tools.copying.option_names import option
 
 __all__ = [
     "Entry",

@@ -120,7 +120,7 @@ def build_pyramid(
                 max_length=max_length,
                 name=name,
                 default_name=image.geometry.image_name or _name_of(source if target is None else target),
-                form=TargetOptions(None, chunks, shards, compressors),
+                target_options=TargetOptions(None, chunks, shards, compressors),
             )
             run = PyramidRun(plan, image, if_exists, verify, memory, progress, executor)
             if target is None:

@@ -18,11 +18,11 @@ from zarrfs.engine.nodes.hierarchy import delete_node, replacing
 from zarrfs.engine.parallel import CORES
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MetadataError, NodeExistsError
-from zarrfs.tools.copying.advice import option
 from zarrfs.tools.copying.block_grid import Block, BlockGrid, stored_regions
 from zarrfs.tools.copying.conventions import effective_fill_value
 from zarrfs.tools.copying.copy_execution import has_same_encoding, write_array
 from zarrfs.tools.copying.executors import Executor
+from zarrfs.tools.copying.option_names import option
 from zarrfs.tools.copying.progress import Progress, ProgressCounter
 from zarrfs.tools.pyramids.images import SourceImage
 from zarrfs.tools.pyramids.passes import LevelGrid, Pass, plan_passes
@@ -56,7 +56,7 @@ class PyramidRun:
         existing = formats.read_node(store, path)
         if plan.writes_first:
             if existing is not None and self.if_exists == "raise":
-                self._raise_exists(store, path)
+                self._raise_node_exists(store, path)
             source = self.image.array
             if source.store.url == store.url and _contains(path, source.path):
                 raise NodeExistsError(
@@ -65,7 +65,7 @@ class PyramidRun:
         elif self.if_exists == "raise":
             for below in (*plan.new_paths, *plan.removed):
                 if formats.read_kind(store, join(path, below)) is not None:
-                    self._raise_exists(store, join(path, below))
+                    self._raise_node_exists(store, join(path, below))
         if self.if_exists == "resume" and isinstance(existing, GroupSpec):
             self._check_resumable(store, path, existing)
 
@@ -84,7 +84,7 @@ class PyramidRun:
                 f"{option('if_exists', 'replace')}"
             )
 
-    def _raise_exists(self, store: Store, path: str) -> None:
+    def _raise_node_exists(self, store: Store, path: str) -> None:
         raise NodeExistsError(
             f"{store.url}: a node exists at {path or '/'!r}; use {option('if_exists', 'replace')} or "
             f"{option('if_exists', 'resume')}"
@@ -177,7 +177,7 @@ class PyramidRun:
         elif isinstance(spec, GroupSpec):
             formats.write_attributes(store, path, replace(spec, attributes={**spec.attributes, **changes}))
         else:
-            self._raise_exists(store, path)
+            self._raise_node_exists(store, path)
 
     def _finish(self, store: Store, path: str) -> None:
         """Write the metadata of the complete image."""

@@ -27,7 +27,7 @@ UNFINISHED = "zarrfs_unfinished_pyramid"
 
 @dataclass(frozen=True)
 class PyramidPlan:
-    """What is built.
+    """The arrays and the metadata to write.
 
     Attributes:
         paths, levels, specs: the path, geometry and array metadata of each level, level 0 first.
@@ -68,7 +68,10 @@ class PyramidPlan:
             report.append(f"{path}: {shape}, scale {size}, chunks {chunks}, {how}")
         keys = self.specs[0].chunk_key_encoding
         if isinstance(keys, V2Keys) and keys.separator != "/":
-            report[0] += "; its chunk keys are separated by '.', OME-NGFF requires '/': a target has them"
+            report[0] += (
+                "; its chunk keys are separated by '.', and OME-NGFF requires '/': give a target to write a copy "
+                "with that separator"
+            )
         return report
 
 
@@ -84,8 +87,17 @@ def plan_pyramid(
     max_length: int,
     name: str | None,
     default_name: str,
-    form: TargetOptions,
+    target_options: TargetOptions,
 ) -> PyramidPlan:
+    """Return the plan of a multiscale image. Nothing is read except the metadata in ``image``, and nothing is written.
+
+    ``in_place`` adds the levels next to the array; otherwise a new image with a copy of the array is planned. ``axes``
+    are those of ``image_axes``. ``factors``, ``count`` and ``max_length`` are those of ``plan_levels``.
+
+    Raises OptionError for factors that do not fit the array, UnsupportedError for a version that does not match the
+    Zarr format or a method that is not defined for the data type, and MetadataError for chunks, shards or compressors
+    that do not fit.
+    """
     source = image.array
     check_method(source.dtype, method)
     version = version or _default_version(source, in_place)
@@ -97,7 +109,9 @@ def plan_pyramid(
         )
     levels = plan_levels(source.shape, axes, method, factors, count, max_length)
     paths = level_paths(image.array_path if in_place else "0", len(levels))
-    first = _first_spec(source, replace(form, zarr_format=zarr_format), [axis.name for axis in axes])
+    first = _first_spec(
+        source, replace(target_options, zarr_format=zarr_format), [axis.name for axis in axes]
+    )
     specs = [replace(first, shape=level.shape) for level in levels]
     if in_place:
         specs[0] = source.spec
@@ -112,12 +126,12 @@ def _default_version(source: Array, in_place: bool) -> str:
     return "0.4" if in_place and formats.features(source.zarr_format).filters else "0.5"
 
 
-def _first_spec(source: Array, form: TargetOptions, names: Sequence[str]) -> ArraySpec:
+def _first_spec(source: Array, options: TargetOptions, names: Sequence[str]) -> ArraySpec:
     """Return the spec of level 0 of a new image. The other levels differ in their shape only."""
-    if form.chunks is None and not isinstance(source.spec.chunk_grid, RegularGrid):
-        form = replace(form, chunks="auto")  # the levels cannot have the irregular chunks of the source
+    if options.chunks is None and not isinstance(source.spec.chunk_grid, RegularGrid):
+        options = replace(options, chunks="auto")  # the levels cannot have the irregular chunks of the source
     spec = replace(source.spec, attributes={}, dimension_names=tuple(names), dimension_units=None)
-    target = spec_for_reencoding(source, spec, form)
+    target = spec_for_reencoding(source, spec, options)
     keys = V2Keys("/") if formats.features(target.zarr_format).filters else DefaultKeys("/")
     return replace(target, chunk_key_encoding=keys, document={})
 

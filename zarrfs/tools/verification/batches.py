@@ -22,7 +22,7 @@ class VerifyBatch:
 
     def __init__(self, path: str, array: Array, other: Array | None, memory: int) -> None:
         self._arguments = path, array, other, memory
-        self._collected = _Collected()
+        self._collected = _ErrorCollector()
         self._verifier = ChunkVerifier(path, self._collected.attach(array), other, memory)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -37,8 +37,8 @@ class VerifyBatch:
         return self._verifier(chunk, self._collected.take)
 
 
-class _Collected:
-    """The corrupt chunks that reads of the current thread have met."""
+class _ErrorCollector:
+    """Collects the errors of the corrupt chunks that the current thread reads."""
 
     def __init__(self) -> None:
         self._state = threading.local()
@@ -58,7 +58,7 @@ class _Collected:
         return errors
 
     def take(self) -> list[ChunkDecodeError]:
-        """Return and forget the errors of this thread."""
+        """Return the errors of this thread, and clear them."""
         errors = self._errors()
         self._state.errors = []
         return errors

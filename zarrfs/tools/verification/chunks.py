@@ -37,7 +37,7 @@ class ChunkVerifier:
         self.step = None if sharding is None else sharding[1]
 
     def __call__(self, coords: Coords, errors: Callable[[], list[ChunkDecodeError]]) -> list[Problem]:
-        """Return the problems of a chunk. ``errors`` returns and forgets what ``on_corrupt`` collected."""
+        """Return the problems of a chunk. ``errors`` returns and clears the errors passed to ``collect``."""
         problems = []
         try:
             if self.step is None:

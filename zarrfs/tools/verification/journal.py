@@ -13,7 +13,7 @@ from typing import Any
 
 from zarrfs.engine.stores.regular_files import open_regular_file
 from zarrfs.errors import NodeExistsError, StoreError
-from zarrfs.tools.copying.advice import option
+from zarrfs.tools.copying.option_names import option
 from zarrfs.tools.verification.problems import Problem
 
 __all__ = ["BatchKey", "Journal"]

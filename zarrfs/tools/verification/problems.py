@@ -50,7 +50,7 @@ class VerificationReport:
         arrays, chunks: the number of arrays and of stored chunks (shards) that were verified.
         resumed: the number of these chunks that an earlier run has verified.
         problems: what was found, ordered by array and chunk.
-        workers: what each worker of a Dask cluster has done, by its address.
+        workers: the statistics of each worker of a Dask cluster, by its address.
     """
 
     arrays: int = 0

@@ -112,7 +112,7 @@ class Cluster:
     stores.
 
     Attributes:
-        statistics: what each worker has done, by its address.
+        statistics: the statistics of each worker, by its address.
     """
 
     def __init__(self, client: Client, resume_hint: str = RESUME_HINT) -> None:

@@ -1,4 +1,4 @@
-"""What the workers of a Dask cluster return, and what they have done."""
+"""The results that the workers of a Dask cluster return, and their statistics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["BatchResult", "WorkerStatistics"]
 
 @dataclass
 class WorkerStatistics:
-    """What a worker has done: the number of tasks, and the seconds that its threads have spent on them, in total."""
+    """The number of tasks of a worker, and the seconds that its threads have spent on them, in total."""
 
     tasks: int = 0
     seconds: float = 0.0

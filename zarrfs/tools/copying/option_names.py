@@ -1,4 +1,4 @@
-"""How messages spell an option: as a Python keyword argument, or as a command-line option."""
+"""The names of options in messages: Python keyword arguments, or command-line options."""
 
 from __future__ import annotations
 
