@@ -116,7 +116,7 @@ def _fail(text: str) -> NoReturn:
 def _exit_process(code: int) -> NoReturn:
     """Exit without joining threads: a thread may be blocked in a read from a store that does not respond.
 
-    All windows are closed, so nothing but the log remains to be completed.
+    All windows are closed, so only the log has to be flushed.
     """
     logging.shutdown()
     sys.stdout.flush()

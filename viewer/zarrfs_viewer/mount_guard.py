@@ -22,7 +22,7 @@ MOUNT_TIMEOUT_SECONDS = 10.0
 
 
 class MountGuard:
-    """The guard of this process. It is started by the first ``add``."""
+    """The guard process of this process. The first call of ``add`` starts it."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -30,7 +30,7 @@ class MountGuard:
     def add(self, mount_point: Path) -> None:
         """Remove this mount when the process ends."""
         if self._process is None:
-            # A session of its own: Ctrl+C in the terminal must not end the guard.
+            # A session of its own: Ctrl+C in the terminal must not terminate the guard process.
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "zarrfs_viewer.mount_guard"],
                 stdin=subprocess.PIPE,
@@ -42,7 +42,7 @@ class MountGuard:
             pipe.flush()
 
     def close(self) -> None:
-        """Let the guard remove the mounts, and wait until it has ended. Blocks."""
+        """Close the input of the guard process, so that it removes the mounts, and wait until it has exited. Blocks."""
         process, self._process = self._process, None
         if process is not None and process.stdin is not None:
             process.stdin.close()

@@ -197,7 +197,7 @@ def test_the_summary_contains_the_stored_chunks(qtbot: QtBot, window: MainWindow
     wait_until_opened(qtbot, window, lambda: window.open_location(str(tmp_path / "a.zarr")))
 
     def facts() -> dict[str, str]:
-        tree = window.metadata.facts
+        tree = window.metadata.summary
         items = [tree.topLevelItem(row) for row in range(tree.topLevelItemCount())]
         return {item.text(0): item.text(1) for item in items if item is not None}
 

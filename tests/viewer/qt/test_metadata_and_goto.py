@@ -41,15 +41,15 @@ def children(tree: QTreeWidget, key: str) -> dict[str, str]:
 
 def test_the_summary_of_an_image_is_readable(qtbot: QtBot, open_in_window: OpenInWindow, cells: Path) -> None:
     window = open_in_window(cells)
-    facts = window.metadata.facts
-    qtbot.waitUntil(lambda: "compression ratio" in rows(facts), timeout=TIMEOUT_MILLISECONDS)
-    shown = rows(facts)
+    summary = window.metadata.summary
+    qtbot.waitUntil(lambda: "compression ratio" in rows(summary), timeout=TIMEOUT_MILLISECONDS)
+    shown = rows(summary)
     assert window.image is not None
     z, y, x = (window.image.levels[0].scale[axis] for axis in (1, 2, 3))
     assert shown["axes"] == "c z y x"
-    assert children(facts, "pixel size") == {"z": f"{z:g} µm", "y": f"{y:g} µm", "x": f"{x:g} µm"}
-    assert children(facts, "extent")["x"] == f"{96 * x:.6g} µm"
-    assert children(facts, "levels") == {
+    assert children(summary, "pixel size") == {"z": f"{z:g} µm", "y": f"{y:g} µm", "x": f"{x:g} µm"}
+    assert children(summary, "extent")["x"] == f"{96 * x:.6g} µm"
+    assert children(summary, "levels") == {
         "0": "3 x 4 x 96 x 96",
         "1": "3 x 4 x 48 x 48",
         "2": "3 x 4 x 24 x 24",
@@ -67,12 +67,14 @@ def test_the_summary_of_an_array_and_of_a_plain_group(
     zarrfs.create_group(tmp_path / "g.zarr")
     array = zarrfs.create_array(tmp_path / "g.zarr", "a", data=np.zeros((8, 16), "u1"), chunks=(4, 8))
     window = open_in_window(tmp_path / "g.zarr")
-    qtbot.waitUntil(lambda: rows(window.metadata.facts).get("kind") == "group", timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(
+        lambda: rows(window.metadata.summary).get("kind") == "group", timeout=TIMEOUT_MILLISECONDS
+    )
     window.metadata.show_node(array)
     qtbot.waitUntil(
-        lambda: rows(window.metadata.facts).get("shape") == "8 x 16", timeout=TIMEOUT_MILLISECONDS
+        lambda: rows(window.metadata.summary).get("shape") == "8 x 16", timeout=TIMEOUT_MILLISECONDS
     )
-    assert rows(window.metadata.facts)["chunks"] == "4 x 8"
+    assert rows(window.metadata.summary)["chunks"] == "4 x 8"
 
 
 def test_values_and_pointers_are_copied(
@@ -97,9 +99,9 @@ def test_values_and_pointers_are_copied(
     tree = window.metadata.attributes
     window.metadata._menu(tree, tree.visualItemRect(tree.currentItem()).center())
     assert menus == [{"Copy value": "0.5", "Copy JSON": '"0.5"', "Copy JSON pointer": "/ome/version"}]
-    window.metadata.tabs.setCurrentWidget(window.metadata.facts)
-    facts = window.metadata.facts
-    window.metadata._menu(facts, facts.visualItemRect(facts.topLevelItem(0)).center())
+    window.metadata.tabs.setCurrentWidget(window.metadata.summary)
+    summary = window.metadata.summary
+    window.metadata._menu(summary, summary.visualItemRect(summary.topLevelItem(0)).center())
     assert "Copy JSON pointer" not in menus[1]
 
 

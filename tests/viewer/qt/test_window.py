@@ -157,11 +157,11 @@ def test_activating_a_node_in_the_tree_displays_its_image_and_metadata(
     wait_until_opened(qtbot, window, lambda: view.activated.emit(index))
     assert window.intent is not None
     assert window.intent.level_lock == 1
-    facts = {
-        window.metadata.facts.topLevelItem(i).text(0)
-        for i in range(window.metadata.facts.topLevelItemCount())
+    summary = {
+        window.metadata.summary.topLevelItem(i).text(0)
+        for i in range(window.metadata.summary.topLevelItemCount())
     }
-    assert {"shape", "codecs", "chunks"} <= facts
+    assert {"shape", "codecs", "chunks"} <= summary
     window.tree_panel.search.setText("labels")
     assert window.tree_panel.model.rowCount(window.tree_panel.model.index(0, 0)) == 1
 

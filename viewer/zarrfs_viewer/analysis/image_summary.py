@@ -58,7 +58,7 @@ def stored_summary(image: Image) -> dict[str, Any]:
 
 
 def _indexed(value: Any) -> Any:
-    """Return a list as an object with numbers as keys, which the tree displays as a branch."""
+    """Return a list as an object with numbers as keys, which the attribute tree displays as a branch."""
     return {str(number): entry for number, entry in enumerate(value)} if isinstance(value, list) else value
 
 

@@ -51,8 +51,8 @@ def node_values(node: zarrfs.Array | zarrfs.Group) -> dict[str, str]:
 
     summary = array_summary(node) if isinstance(node, zarrfs.Array) else group_summary(node)
     attributes = summary.pop("attributes")
-    facts = {key: _text(value) for key, value in summary.items() if value is not None and key != "path"}
-    return facts | dict(islice(_flattened(attributes, "", 0), MAX_VALUES))
+    properties = {key: _text(value) for key, value in summary.items() if value is not None and key != "path"}
+    return properties | dict(islice(_flattened(attributes, "", 0), MAX_VALUES))
 
 
 def compare_values(left: Mapping[str, str], right: Mapping[str, str]) -> list[ComparedValue]:

@@ -60,7 +60,7 @@ def linked_viewport(
 ) -> Viewport:
     """Return the viewport of a follower pane after the leader's viewport has changed.
 
-    The result has the leader's scale, and the leader's centre along the axis that both display.
+    The result has the leader's zoom, and the leader's centre along the axis that both panes display.
     """
     if follower_axes == leader_axes:
         return replace(leader, width=follower.width, height=follower.height)

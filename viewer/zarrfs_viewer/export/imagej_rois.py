@@ -70,7 +70,7 @@ def _to_roi(library: Any, region: Region) -> Any:
 
 
 def read_rois(file: Path, max_regions: int) -> tuple[list[Region], list[str]]:
-    """Return the regions of a .roi file or of a set, and the names of those that have no equivalent. Blocks.
+    """Return the regions of a .roi file or of a set, and the names of the regions that have no equivalent. Blocks.
 
     Raises ZarrError, OSError, or ValueError if the content is not valid.
     """

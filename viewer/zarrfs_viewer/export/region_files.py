@@ -61,7 +61,7 @@ def write_regions(file: Path, regions: Sequence[Region]) -> None:
 
 
 def read_regions(file: Path) -> tuple[list[Region], list[str]]:
-    """Return the regions of a file, and the names of those that the viewer cannot represent. Blocks.
+    """Return the regions of a file, and the names of the regions that the viewer cannot represent. Blocks.
 
     Names are made unique. Raises StoreError if the file cannot be read, and ZarrError if its content is not valid.
     """

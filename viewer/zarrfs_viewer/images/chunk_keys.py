@@ -19,7 +19,7 @@ def _storage(array: SourceArray) -> Any:
 
 
 def stored_chunk_shape(array: SourceArray) -> tuple[int, ...]:
-    """Return the shape of what is stored under one key: a shard if the array is sharded, otherwise a chunk."""
+    """Return the shape of a shard if the array is sharded, otherwise of a chunk: the values that have one key."""
     inner = array.array if isinstance(array, PaddedArray) else array
     shards = getattr(inner, "shards", None)
     shape = tuple(shards) if shards is not None else uniform_chunks(inner)

@@ -1,4 +1,4 @@
-"""Which arrays are label images: by their data type and by their place in the hierarchy. Pure functions."""
+"""Detection of label images by their data type and by their path in the hierarchy. Pure functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 __all__ = ["can_be_labels", "is_among_labels"]
 
 STORE_MARKS = (".zarr", ".n5", ".zip")
-"""A component of a location with one of these texts is the root of a store, or is within it."""
+"""A component of a location that contains one of these texts is the root of a store, or is within it."""
 
 
 def can_be_labels(dtype: np.dtype[Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Opening of a location, of its first image and of the label images. These functions block: call them on a worker."""
+"""Opening of a location, its first image and its label images. The functions block; call them on a worker thread."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ ENGINE_MODULES = (
 )
 
 MAX_CAUSES = 10
-"""Of an error, this number of causes is examined."""
+"""The maximum number of chained causes of an error that are examined."""
 
 OpenedDataset = tuple[Dataset, Image | None, tuple[Image, ...], tuple[str, ...]]
 """A dataset, the image to display, the label images, and notes for the user."""
 
 
 def import_engine() -> None:
-    """Import what opening the first data set and reading its first tile need.
+    """Import the modules that are needed to open the first data set and to read its first tile.
 
     The modules of a window do not import it, because it takes as long as everything else that a window needs.
     """

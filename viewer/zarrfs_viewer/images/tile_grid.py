@@ -18,7 +18,7 @@ ALL = -1
 
 TARGET_TILE_LENGTH = 256
 """Smaller chunks are grouped to tiles of about this length in pixels. One read costs about 50 us of Python code,
-which dominates for tiles of a single 16-pixel chunk."""
+which would dominate the time of tiles of a single 16-pixel chunk."""
 
 
 class Slab(NamedTuple):

@@ -26,7 +26,7 @@ DisplayRequest = tuple[Image, ViewIntent, Viewport, tuple[Image, ...]]
 
 @dataclass
 class _Changes:
-    """What has happened since the thread began the last frame."""
+    """The changes since the thread began the last frame."""
 
     request: DisplayRequest | None = None
     is_cleared: bool = False

@@ -1,4 +1,4 @@
-"""The settings of the images that the user changed, in one file: an image looks as before when it is opened again."""
+"""The display settings that the user has changed, by image, in one file. Reopening an image restores them."""
 
 from __future__ import annotations
 

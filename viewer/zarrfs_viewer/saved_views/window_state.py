@@ -1,4 +1,4 @@
-"""What the windows of the last session displayed, in one file."""
+"""The state of the windows of the last session, in one file."""
 
 from __future__ import annotations
 

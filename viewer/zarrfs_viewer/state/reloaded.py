@@ -13,7 +13,7 @@ __all__ = ["with_edited_channels"]
 def with_edited_channels(
     intent: ViewIntent, before: Sequence[ChannelSettings], after: Sequence[ChannelSettings]
 ) -> ViewIntent:
-    """Return the intent with what the edit changed in the initial settings of the channels.
+    """Return the intent with the initial channel settings that the edit has changed.
 
     ``before`` and ``after`` are the settings that follow from the metadata. What is equal in both keeps the user's
     setting. An image with another number of channels gets the new settings.

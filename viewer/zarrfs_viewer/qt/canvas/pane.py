@@ -34,9 +34,6 @@ class Pane(QObject):
             until ``show_axes`` is called; the pane shows nothing of it until then.
         shows_slab: whether the pane shows a slab of the plane, or a single slice while the other panes show slabs.
 
-    Attributes:
-        shows_slab: whether the pane shows a slab of the plane, or a single slice while the other panes show slabs.
-
     Signals:
         frame_shown: (frame) another frame is displayed.
         pointed: (readout or None) the values below the pointer.

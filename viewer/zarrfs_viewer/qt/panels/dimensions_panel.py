@@ -18,9 +18,9 @@ from PyQt6.QtWidgets import (
 
 from zarrfs_viewer.analysis.readout import short_unit
 from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.qt.support.fixed_size_label import FixedSizeLabel
 from zarrfs_viewer.qt.support.flow_layout import FlowLayout
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain, plain_name, tooltip
-from zarrfs_viewer.qt.support.steady_label import SteadyLabel
 from zarrfs_viewer.qt.support.widgets import ignore_wheel_unless_focused, return_focus_on_enter, tool_button
 from zarrfs_viewer.state.view_state import Projection, ViewIntent
 
@@ -60,7 +60,7 @@ class DimensionsPanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._sliders: dict[int, QSlider] = {}
-        self._labels: dict[int, SteadyLabel] = {}
+        self._labels: dict[int, FixedSizeLabel] = {}
         self._buttons: dict[int, QToolButton] = {}
         self._image: Image | None = None
         self._playing: int | None = None
@@ -177,7 +177,7 @@ class DimensionsPanel(QWidget):
         box.setKeyboardTracking(False)
         ignore_wheel_unless_focused(box)
         return_focus_on_enter(box)
-        label = SteadyLabel(LABEL_WIDTH)
+        label = FixedSizeLabel(LABEL_WIDTH)
         slider.setValue(value)
         box.setValue(value)
         slider.valueChanged.connect(box.setValue)

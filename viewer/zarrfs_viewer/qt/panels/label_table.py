@@ -176,7 +176,7 @@ class LabelTablePanel(QWidget):
     def _source_of(
         self, labels: Image, position: tuple[float, ...], displayed: tuple[int, int]
     ) -> tuple[object, ...] | None:
-        """Return what the table depends on: the image and the position along the axes that are not counted."""
+        """Return the key of the table: the image and the position along the axes that are not counted."""
         table = self.model.table
         if table is None:
             return None
@@ -209,7 +209,7 @@ class LabelTablePanel(QWidget):
     # -- selection ---------------------------------------------------------------------------------------------
 
     def pick(self, values: Readout | None) -> None:
-        """Select the label at a clicked point. A click beside all labels clears the selection."""
+        """Select the label at a clicked point. A click outside of all labels clears the selection."""
         labels = values.labels if values is not None else ()
         if self.labels is None or not labels:
             return

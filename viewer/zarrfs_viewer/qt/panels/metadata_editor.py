@@ -95,7 +95,7 @@ class MetadataEditor(QDialog):
     # -- editing -----------------------------------------------------------------------------------------------
 
     def commit_text(self) -> bool:
-        """Take over the attributes from the JSON text. Returns False, and shows the reason, if it is not valid."""
+        """Read the attributes from the JSON text. Returns False, and shows the reason, if it is not valid."""
         text = self.text.toPlainText()
         if self.text.isReadOnly() or text == self._written:
             return True
@@ -139,7 +139,7 @@ class MetadataEditor(QDialog):
             self._show()
 
     def _save(self) -> None:
-        """Save what is checked and valid. What is not valid is saved when the user asks again."""
+        """Save checked, valid attributes. Invalid attributes are saved if the user repeats the command."""
         if not self.commit_text() or not self.edits.is_changed:
             return
         if self._report is None:
@@ -220,6 +220,6 @@ def _verdict(report: Report) -> str:
 
 
 def editable_json(attributes: Attributes) -> str:
-    """Return attributes as JSON text. Characters that a text editor does not show as they are become escapes."""
+    """Return attributes as JSON text. Characters that a text editor does not display are escaped."""
     text = json.dumps(dict(attributes), indent=2, ensure_ascii=False)
     return text if document_text(text) == text else json.dumps(dict(attributes), indent=2)

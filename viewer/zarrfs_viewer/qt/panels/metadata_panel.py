@@ -69,7 +69,7 @@ class MetadataPanel(QWidget):
         self.search = search_box("Find key or value")
         self.search.setMinimumWidth(40)
         self.search.textChanged.connect(self._filter)
-        self.facts = self._create_tree("Summary")
+        self.summary = self._create_tree("Summary")
         self.attributes = self._create_tree("Attributes")
         self.document = QPlainTextEdit()
         self.document.setReadOnly(True)
@@ -78,7 +78,7 @@ class MetadataPanel(QWidget):
         self.document.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.tabs = NarrowTabWidget()
         for widget, title in (
-            (self.facts, "Summary"),
+            (self.summary, "Summary"),
             (self.attributes, "Attributes"),
             (self.document, "Raw"),
             (self.check, "Check"),
@@ -133,14 +133,14 @@ class MetadataPanel(QWidget):
         """Return the functions that fill the parts of the panel."""
         from zarrfs.engine.nodes.summary import array_metadata_summary, group_metadata_summary, json_safe
 
-        def show_facts() -> None:
+        def show_summary() -> None:
             found = (
                 array_metadata_summary(node)
                 if isinstance(node, zarrfs.Array)
                 else group_metadata_summary(node)
             )
             shown = {key: _readable(value) for key, value in found.items() if value is not None}
-            self._fill(self.facts, shown)
+            self._fill(self.summary, shown)
 
         def show_attributes() -> None:
             self._fill(self.attributes, json_safe(node.attrs.asdict()))
@@ -155,7 +155,7 @@ class MetadataPanel(QWidget):
             self.edit.setEnabled(True)
             self._filter(self.search.text())
 
-        return [show_facts, show_attributes, show_document, show_others, lambda: self._request_others(node)]
+        return [show_summary, show_attributes, show_document, show_others, lambda: self._request_others(node)]
 
     def _request_others(self, node: zarrfs.Array | zarrfs.Group) -> None:
         """Request what a worker thread determines."""
@@ -163,37 +163,37 @@ class MetadataPanel(QWidget):
             self._add_later(lambda: _stored(node))
         else:
             self._session.worker.submit(
-                lambda: _image_of(node), self._show_image_facts, lambda _: None, "stored", low_priority=True
+                lambda: _image_of(node), self._show_image_summary, lambda _: None, "stored", low_priority=True
             )
 
-    def _show_image_facts(self, found: tuple[Image, str | None] | None) -> None:
-        """Display the summary of a group's image before the other facts, and request its stored size."""
+    def _show_image_summary(self, found: tuple[Image, str | None] | None) -> None:
+        """Display the summary of a group's image before the other properties, and request its stored size."""
         if found is None:
             return
         image, version = found
-        root = self.facts.invisibleRootItem()
+        root = self.summary.invisibleRootItem()
         former = root.takeChildren() if root is not None else []
-        self._add_facts(image_summary(image, version))
+        self._add_to_summary(image_summary(image, version))
         if root is not None:
             root.addChildren(former)
-        self.facts.expandToDepth(0)
+        self.summary.expandToDepth(0)
         self._filter(self.search.text())
         self._add_later(lambda: stored_summary(image))
 
     def _add_later(self, function: Callable[[], dict[str, Any]]) -> None:
-        """Add facts that a worker thread determines."""
+        """Add properties that a worker thread determines."""
         self._session.worker.submit(
             function,
-            self._add_facts,
-            lambda error: self._add_facts({"stored": f"unknown: {error}"}),
+            self._add_to_summary,
+            lambda error: self._add_to_summary({"stored": f"unknown: {error}"}),
             "stored",
             low_priority=True,
         )
 
-    def _add_facts(self, facts: dict[str, Any]) -> None:
-        root = self.facts.invisibleRootItem()
+    def _add_to_summary(self, properties: dict[str, Any]) -> None:
+        root = self.summary.invisibleRootItem()
         if root is not None:
-            add_all(root, facts)
+            add_all(root, properties)
         self._filter(self.search.text())
 
     def go_to(self, pointer: str) -> None:
@@ -222,7 +222,7 @@ class MetadataPanel(QWidget):
         """Display an error message instead of the metadata of a node."""
         self._session.worker.cancel("stored")
         self._fill_timer.stop()
-        self.facts.clear()
+        self.summary.clear()
         self.attributes.clear()
         self.check.show_node(None)
         self.compare.show_node(None)
@@ -239,7 +239,7 @@ class MetadataPanel(QWidget):
         tree.expandToDepth(0)
 
     def _filter(self, text: str) -> None:
-        for tree in (self.facts, self.attributes):
+        for tree in (self.summary, self.attributes):
             root = tree.invisibleRootItem()
             if root is not None:
                 show_matching(root, text.casefold())
@@ -273,13 +273,13 @@ def _image_of(group: zarrfs.Group) -> tuple[Image, str | None] | None:
 def _stored(node: zarrfs.Array) -> dict[str, Any]:
     """Return the stored chunks and bytes of an array. Lists its chunks and blocks."""
     stored = node.nbytes_stored()
-    facts: dict[str, Any] = {
+    properties: dict[str, Any] = {
         "chunks stored": f"{node.nshards_initialized:,} of {node.nshards:,}",
         "bytes stored": f"{stored:,}",
     }
     if stored:
-        facts["compression ratio"] = f"{node.nbytes / stored:.2f}"
-    return facts
+        properties["compression ratio"] = f"{node.nbytes / stored:.2f}"
+    return properties
 
 
 def _readable(value: Any) -> Any:

@@ -47,7 +47,7 @@ class NeighbourhoodPanel(QWidget):
         session.image_changed.connect(self._forget)
 
     def point(self, position: tuple[float, float] | None) -> None:
-        """Show the values around a point of the main pane. None, beside the picture, keeps the last ones."""
+        """Show the values around a point of the main pane. With None (outside of it) the last values remain."""
         if position is not None:
             self._point = position
             self._update()
@@ -67,7 +67,7 @@ class NeighbourhoodPanel(QWidget):
         if image is None or intent is None or point is None:
             return
         if self._is_reading:
-            self._timer.start()  # a slow store: the newest point is read when the running read has ended
+            self._timer.start()  # the store is slow: the newest point is read when the running read has completed
             return
         self._is_reading = True
 

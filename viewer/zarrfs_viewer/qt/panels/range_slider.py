@@ -134,7 +134,9 @@ class RangeSlider(QWidget):
         x = event.position().x()
         distances = [abs(x - self.position_of(limit)) for limit in self._limits]
         self._dragged = 0 if distances[0] < distances[1] else 1
-        if distances[0] == distances[1]:  # both handles are at one place: the side of the pointer decides
+        if (
+            distances[0] == distances[1]
+        ):  # both handles are at the same position: the side of the pointer selects one
             self._dragged = 0 if x < self.position_of(self._limits[0]) else 1
         self._move(x)
 

@@ -1,4 +1,4 @@
-"""The panel of the second image: how it is displayed together with the first one, and its channels."""
+"""The panel of the second image: its arrangement relative to the first one, and its channels."""
 
 from __future__ import annotations
 

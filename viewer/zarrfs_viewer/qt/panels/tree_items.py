@@ -1,4 +1,4 @@
-"""The items of the hierarchy: one per open location and per node, and what is known about each node.
+"""The items of the hierarchy: one per open location and per node, and the description of each node.
 
 Listing a group yields names only. A node is opened when its row becomes visible, by ``describe``, which blocks.
 """
@@ -36,7 +36,7 @@ SHORT_DTYPES = {"uint": "u", "int": "i", "float": "f", "complex": "c"}
 
 @dataclass(frozen=True)
 class Description:
-    """What is known about a node.
+    """The description of a node.
 
     ``summary`` is one short line, such as ``256x2048x2048 u16``. ``details`` are the lines of the tooltip. ``levels``
     are the paths of the pyramid levels below an image. ``can_be_labels`` is set for arrays and images of integers.

@@ -16,7 +16,8 @@ INTERVAL_MILLISECONDS = 2000
 class MemoryRelease(QObject):
     """Releases freed memory on a worker thread, at most once per interval.
 
-    Chunks and tiles that are removed from the caches leave gaps. After 60 slices of a large volume they have 60 MiB.
+    Chunks and tiles that are removed from the caches leave gaps. After 60 slices of a large volume they
+    occupy 60 MiB.
     """
 
     def __init__(self, worker: Worker, parent: QObject) -> None:

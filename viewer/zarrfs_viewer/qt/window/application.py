@@ -241,7 +241,7 @@ def take_screenshot(
                 finish(MAX_PANEL_POLLS)
 
         def show_other() -> None:
-            """Finish with what is no image when it is complete: the overview of a plate, or a table of values."""
+            """Finish if no image is displayed: when the overview of a plate, or a table of values, is complete."""
             dataset = window.session.dataset
             is_plate = dataset is not None and dataset.plate is not None and window.session.image is None
             if is_plate or window.features.values.is_shown:

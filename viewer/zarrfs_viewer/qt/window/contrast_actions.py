@@ -53,7 +53,9 @@ class ContrastActions(QObject):
         )
 
     def forget_slice(self) -> None:
-        """Another image is displayed: its first histogram is computed after its first complete picture."""
+        """Forget the slice of the histogram, because another image is displayed. The histogram of the new image is
+        computed after its first complete picture.
+        """
         self._histogram_source = None
         self._timer.stop()
 

@@ -86,7 +86,7 @@ class DockLayout(QObject):
         self.arrange()
 
     def hide(self) -> None:
-        """Hide all docks: nothing is open any more."""
+        """Hide all docks, after the last location was closed."""
         self.save()
         self.are_shown = False
         for dock in self._docks.values():

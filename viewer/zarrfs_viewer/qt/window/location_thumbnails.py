@@ -33,7 +33,7 @@ class LocationThumbnails(QObject):
         self._timer.timeout.connect(self._save)
 
     def show_frame(self, frame: Frame) -> None:
-        """A frame is displayed. If it is complete, its picture may be saved later."""
+        """Schedule saving of the thumbnail if a displayed frame is complete."""
         dataset = self._session.dataset
         if frame.exact and dataset is not None and dataset.location != self._saved_location:
             self._timer.start()

@@ -26,7 +26,7 @@ Attributes = dict[str, Any]
 
 @dataclass(frozen=True)
 class Saved:
-    """What saving resulted in.
+    """The result of saving.
 
     ``is_visible`` is whether the open store shows the change. ``image`` is the displayed image with its new metadata,
     its label images and notes, or None if it is in another store.
@@ -125,8 +125,8 @@ class MetadataEditing(QObject):
             self._open_again(node)
 
     def _open_again(self, node: Node) -> None:
-        """Open the displayed location again, with the user's settings: the open store, a zip file, does not show the
-        change.
+        """Open the displayed location again, with the user's settings, because the open store (a zip file) does not
+        show the change.
         """
         dataset = self._session.dataset
         view = self._session.view("", self._panes.main.canvas.viewport)

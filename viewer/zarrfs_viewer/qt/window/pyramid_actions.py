@@ -25,7 +25,7 @@ STEPS = 1000
 class PyramidActions(QObject):
     """Builds the coarser levels of an image that has only one.
 
-    The levels are added to an OME-NGFF image in a directory that can be written. Of other images a new OME-Zarr image
+    The levels are added to an OME-NGFF image in a directory that can be written. For other images a new OME-Zarr image
     is written, with a copy of the values. A run that was cancelled is continued by the next one.
 
     Signals:
@@ -103,7 +103,7 @@ class PyramidActions(QObject):
         build_pyramid(source, target, if_exists="resume", progress=self._report)
 
     def close(self) -> None:
-        """Cancel the run. It is continued by the next one."""
+        """Cancel the run. The next run continues it."""
         self._stop.set()
 
     def _report(self, name: str, done: int, total: int) -> None:

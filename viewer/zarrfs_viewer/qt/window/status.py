@@ -8,8 +8,8 @@ from PyQt6.QtWidgets import QProgressBar, QPushButton, QStatusBar
 from zarrfs.engine.cache import default_cache
 from zarrfs_viewer.analysis.readout import Readout, format_bytes
 from zarrfs_viewer.process_memory import resident_nbytes
+from zarrfs_viewer.qt.support.fixed_size_label import FixedSizeLabel
 from zarrfs_viewer.qt.support.plain_text import button_text, plain, tooltip
-from zarrfs_viewer.qt.support.steady_label import SteadyLabel
 from zarrfs_viewer.streaming.streamer import MemoryUse
 
 __all__ = ["StatusFields"]
@@ -38,8 +38,8 @@ class StatusFields(QObject):
 
     def __init__(self, bar: QStatusBar) -> None:
         super().__init__(bar)
-        self.position = SteadyLabel()
-        self.memory = SteadyLabel()
+        self.position = FixedSizeLabel()
+        self.memory = FixedSizeLabel()
         self.memory.widen_for(LONGEST_MEMORY)
         self.memory.setToolTip(
             "Memory of this program, and the cached tiles and decoded chunks in it with their limit"

@@ -1,4 +1,4 @@
-"""A label for text that changes with every slice or pointer movement."""
+"""A label of constant size, for text that changes with every slice or pointer movement."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from PyQt6.QtWidgets import QSizePolicy, QWidget
 
 from zarrfs_viewer.qt.support.plain_text import plain
 
-__all__ = ["SteadyLabel"]
+__all__ = ["FixedSizeLabel"]
 
 MARGIN = 2
 
 
-class SteadyLabel(QWidget):
+class FixedSizeLabel(QWidget):
     """One line of text, elided if it does not fit.
 
     Its size does not depend on its text. ``QLabel.setText`` arranges all layouts up to the window again, which takes
