@@ -32,16 +32,19 @@ class Worker:
         """End the process."""
         self._process.communicate()
 
-    def request(self, *values: Any) -> dict[str, Any]:
+    def request(self, *values: Any) -> Any:
         """Send a request and return the result."""
         assert self._process.stdin is not None
-        assert self._process.stdout is not None
         print(json.dumps(values), file=self._process.stdin, flush=True)
+        return self.receive()
+
+    def receive(self) -> Any:
+        """Return the next line of the process, if a request has more than one result."""
+        assert self._process.stdout is not None
         answer = self._process.stdout.readline()
         if not answer:
             raise SystemExit(f"{self._name} exited with status {self._process.wait()}")
-        result: dict[str, Any] = json.loads(answer)
-        return result
+        return json.loads(answer)
 
 
 def rotated(names: Sequence[str], number: int) -> Iterator[str]:

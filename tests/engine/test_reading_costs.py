@@ -262,3 +262,29 @@ def test_a_plane_of_shards_with_latency_takes_two_round_trips(shards: int, cache
     store.barrier = threading.Barrier(shards)
     assert np.array_equal(array[5], data[5])
     assert len(store.requests) == requested(store, "get_ranges") == 2 * shards
+
+
+@pytest.mark.parametrize("codec", ["blosc", "zstd", None])
+@pytest.mark.parametrize("axis", [0, 2])
+def test_large_inner_chunks_with_latency_are_fetched_in_one_request(axis: int, codec: str | None) -> None:
+    store = WaitingStore()
+    data = np.random.default_rng(1).integers(0, 1 << 12, (8, 512, 256), "u2")
+    zarrfs.create_array(store, "a", data=data, chunks=(4, 128, 128), shards=data.shape, compressors=codec)
+    array = zarrfs.open_array(store, "a", cache_size=0)
+    store.barrier = threading.Barrier(1)
+    plane = (slice(None),) * axis + (5,)
+    assert np.array_equal(array[plane], data[plane])
+    assert [kind for kind, _ in store.requests] == ["get_ranges"] * 2
+
+
+def test_parts_of_uncompressed_inner_chunks_with_latency_are_requested_at_the_same_time() -> None:
+    store = WaitingStore()
+    data = np.arange(8 << 20, dtype="u2").reshape(8, 1024, 1024)
+    zarrfs.create_array(store, "a", data=data, chunks=(4, 512, 512), shards=data.shape, compressors=None)
+    array = zarrfs.open_array(store, "a", cache_size=0)
+    array[0, 0, 0]  # Without a cache the index is read again below.
+    store.barrier = threading.Barrier(1)
+    region = (slice(2, 6), slice(500, 520), slice(500, 520))
+    found = array[region]
+    assert np.array_equal(found, data[region])
+    assert requested(store, "get_ranges") == 9

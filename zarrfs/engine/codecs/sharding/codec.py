@@ -71,6 +71,9 @@ MIN_PARALLEL_DECODED_NBYTES = 128 << 10
 MIN_PARALLEL_ENCODED_NBYTES = 32 << 10
 """Smaller inner chunks are compressed on one thread. The limit is lower because compression is slower."""
 
+MAX_CONCURRENT_READS = 32
+"""Threads for reading parts of inner chunks if each request needs a network round trip, in which a thread waits."""
+
 
 class ShardingCodec(RegionCodec):
     """array -> bytes: a grid of inner chunks, which are encoded separately, and an index of their byte ranges."""
@@ -195,10 +198,17 @@ class ShardingCodec(RegionCodec):
             except CodecError as error:
                 raise _located(error, chunk) from error
 
-        nbytes = layout.chunk_spec.nbytes
-        parallel = len(requested) > 1 and nbytes is not None and nbytes >= MIN_PARALLEL_DECODED_NBYTES
-        for_each(read, zip(requested, sources, strict=True), CORES if parallel else 1)
+        for_each(read, zip(requested, sources, strict=True), self._readers(layout, source, sources))
         return True
+
+    @staticmethod
+    def _readers(layout: ShardLayout, source: ByteSource, sources: Sequence[ByteSource]) -> int:
+        """Return the number of threads for reading the inner chunks whose sources are given."""
+        if source.high_latency and any(isinstance(part, PartSource) for part in sources):
+            return MAX_CONCURRENT_READS
+        nbytes = layout.chunk_spec.nbytes
+        parallel = len(sources) > 1 and nbytes is not None and nbytes >= MIN_PARALLEL_DECODED_NBYTES
+        return CORES if parallel else 1
 
     def first_missing(self, source: ByteSource, region: Region, spec: ChunkSpec) -> tuple[int, ...] | None:
         layout = self.shard_layout(spec)

@@ -1,7 +1,8 @@
 """Fetching inner chunks of a shard: bounds, strategy, and byte ranges.
 
 Nearby inner chunks are fetched in one range. When most of a shard is requested it is fetched whole. Large inner chunks
-that can be decoded in part are not fetched here; their codecs request the ranges that they need.
+that can be decoded in part are not fetched here; their codecs request the ranges that they need. If each request needs
+a network round trip, larger gaps and larger inner chunks are fetched, so that a read needs fewer requests.
 """
 
 from __future__ import annotations
@@ -23,6 +24,14 @@ MISSING = 2**64 - 1
 
 COALESCING_GAP = 64 << 10
 """Inner chunks closer than this many bytes are fetched in one range: a second request costs more than the gap."""
+
+REMOTE_COALESCING_GAP = 256 << 10
+"""The same for stores with high latency."""
+
+MAX_REMOTE_WHOLE_NBYTES = 2 << 20
+"""Compressed inner chunks up to this size are fetched whole from stores with high latency: decoding a part of one needs
+at least two requests, one after the other.
+"""
 
 WHOLE_SHARE = 0.7
 """When at least this share of a shard's bytes is requested, the shard is fetched whole."""
@@ -105,16 +114,32 @@ def fetch_inner_chunks(
     ``size`` is the size of the shard and ``index_nbytes`` that of its index. ``chain`` is the codec chain of the inner
     chunks.
     """
-    total = sum(chunk.nbytes for chunk in requested)
-    if source.in_memory or total >= WHOLE_SHARE * (size - index_nbytes):
+    at_once = requested
+    if not source.in_memory and (chain.supports_partial or chain.sharded):
+        limit = _max_whole_nbytes(source, chain)
+        at_once = [c for c in requested if c.nbytes < limit or not _is_partial(chain, c.region)]
+    if source.in_memory or sum(c.nbytes for c in at_once) >= WHOLE_SHARE * (size - index_nbytes):
         return _fetch_whole(source, requested)
-    if chain.supports_partial or chain.sharded:
-        at_once = [c for c in requested if chain.is_whole(c.region) or c.nbytes < COALESCING_GAP]
-        if len(at_once) < len(requested):
-            sources = _fetch_ranges(source, at_once) if at_once else []
-            fetched = dict(zip([c.coords for c in at_once], sources, strict=True))
-            return [fetched.get(c.coords) or PartSource(source, c.offset, c.nbytes) for c in requested]
-    return list(_fetch_ranges(source, requested))
+    fetched = _fetch_ranges(source, at_once) if at_once else []
+    if len(at_once) == len(requested):
+        return list(fetched)
+    by_coords = dict(zip([c.coords for c in at_once], fetched, strict=True))
+    return [by_coords.get(c.coords) or PartSource(source, c.offset, c.nbytes) for c in requested]
+
+
+def _is_partial(chain: CodecChain, region: Region) -> bool:
+    """Return whether a region of an inner chunk can be decoded from a part of its bytes."""
+    return not chain.is_whole(region) if chain.sharded else chain.prefers_partial(region)
+
+
+def _gap(source: ByteSource) -> int:
+    """Return the largest number of unneeded bytes between two inner chunks that are fetched in one range."""
+    return REMOTE_COALESCING_GAP if source.high_latency else COALESCING_GAP
+
+
+def _max_whole_nbytes(source: ByteSource, chain: CodecChain) -> int:
+    """Return the size below which an inner chunk is fetched whole even if only a part of it is needed."""
+    return MAX_REMOTE_WHOLE_NBYTES if source.high_latency and chain.compressed else _gap(source)
 
 
 def _fetch_whole(source: ByteSource, requested: Sequence[InnerChunk]) -> list[ByteSource]:
@@ -137,11 +162,12 @@ def _fetch_whole(source: ByteSource, requested: Sequence[InnerChunk]) -> list[By
 def _fetch_ranges(source: ByteSource, requested: Sequence[InnerChunk]) -> list[BufferSource]:
     """Fetch the inner chunks, nearby ones in one range. Return a source for each, in the given order."""
     order = sorted(range(len(requested)), key=lambda i: requested[i].offset)
+    gap = _gap(source)
     groups: list[list[int]] = []
     ranges: list[tuple[int, int]] = []
     for i in order:
         start, stop = requested[i].offset, requested[i].offset + requested[i].nbytes
-        if ranges and start <= ranges[-1][1] + COALESCING_GAP:
+        if ranges and start <= ranges[-1][1] + gap:
             ranges[-1] = (ranges[-1][0], max(ranges[-1][1], stop))
             groups[-1].append(i)
         else:

@@ -1,0 +1,86 @@
+"""A web server with a fixed latency per request: ``python -m benchmarks.remote_server DIRECTORY SECONDS``.
+
+It prints its port on the first line. Each line on the standard input is answered with one line on the standard output:
+a JSON list of the paths that were requested since the previous one. The server answers GET and HEAD with byte ranges,
+keeps connections alive, and handles any number of requests at the same time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from pathlib import Path
+from urllib.parse import unquote
+
+__all__ = ["LatencyServer"]
+
+RANGE = re.compile(rb"bytes=(\d*)-(\d*)")
+
+
+class LatencyServer:
+    """Serves the files of a directory. Each request is answered after ``latency`` seconds."""
+
+    def __init__(self, directory: Path, latency: float) -> None:
+        self._directory = directory
+        self._latency = latency
+        self._contents: dict[str, bytes | None] = {}
+        self.requests: list[str] = []
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the requests of one connection."""
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                method, target = head.split(b" ", 2)[:2]
+                path = unquote(target.partition(b"?")[0].decode())
+                self.requests.append(f"{method.decode()} {path}")
+                await asyncio.sleep(self._latency)
+                writer.write(self._response(method, path, head))
+                await writer.drain()
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
+            pass  # The client, or the benchmark, has ended.
+        finally:
+            writer.close()
+
+    def _response(self, method: bytes, path: str, head: bytes) -> bytes:
+        content = self._content(path)
+        if content is None:
+            return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+        status = b"200 OK"
+        fields = b"Accept-Ranges: bytes\r\n"
+        if found := RANGE.search(head):
+            low, high = self._bounds(found, len(content))
+            fields += b"Content-Range: bytes %d-%d/%d\r\n" % (low, high - 1, len(content))
+            content, status = content[low:high], b"206 Partial Content"
+        fields += b"Content-Length: %d\r\n" % len(content)
+        return b"HTTP/1.1 " + status + b"\r\n" + fields + b"\r\n" + (b"" if method == b"HEAD" else content)
+
+    @staticmethod
+    def _bounds(found: re.Match[bytes], size: int) -> tuple[int, int]:
+        first, last = found.groups()
+        if not first:
+            return max(0, size - int(last)), size
+        return int(first), min(size, int(last) + 1) if last else size
+
+    def _content(self, path: str) -> bytes | None:
+        if path not in self._contents:
+            file = self._directory / path.lstrip("/")
+            self._contents[path] = file.read_bytes() if file.is_file() else None
+        return self._contents[path]
+
+
+async def run(directory: Path, latency: float) -> None:
+    server = LatencyServer(directory, latency)
+    listening = await asyncio.start_server(server.handle, "127.0.0.1", 0, limit=1 << 20)
+    print(listening.sockets[0].getsockname()[1], flush=True)
+    loop = asyncio.get_running_loop()
+    while await loop.run_in_executor(None, sys.stdin.readline):
+        print(json.dumps(server.requests), flush=True)
+        server.requests.clear()
+    listening.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(run(Path(sys.argv[1]), float(sys.argv[2])))
