@@ -45,7 +45,8 @@ def _zarrfs(url: str) -> Read:
 def _zarr_python(url: str) -> Read:
     import zarr
 
-    return zarr.open_array(url, mode="r").__getitem__
+    array = zarr.open_array(url, mode="r")
+    return lambda selection: array[selection]
 
 
 def _tensorstore(url: str) -> Read:
@@ -173,7 +174,10 @@ def table(results: list[dict[str, Any]], latency: float) -> str:
     for result in results:
         text = f"{1000 * result['seconds']:.0f} ({result['seconds'] / latency:.1f}, {result['requests']})"
         by_task.setdefault(result["task"], []).append(text)
-    lines = [f"| ms (round trips, requests) | {' | '.join(CONTENDERS)} |", "|---|" + "---:|" * len(CONTENDERS)]
+    lines = [
+        f"| ms (round trips, requests) | {' | '.join(CONTENDERS)} |",
+        "|---|" + "---:|" * len(CONTENDERS),
+    ]
     return "\n".join([*lines, *(f"| {task} | {' | '.join(cells)} |" for task, cells in by_task.items())])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import zarrfs
+from benchmarks import commands, remote
 from benchmarks.chart import CASES, chart
 from benchmarks.contenders import CONTENDERS, LIMIT, selections
 from benchmarks.limit import LimitReader
@@ -85,3 +87,28 @@ def test_the_limit_decodes_the_chunks_of_a_selection(shards: Any, tmp_path: Path
     # The whole volume, in the order of the chunks.
     whole = reader.read((slice(None),) * 3)
     assert np.array_equal(np.sort(whole, axis=None), np.sort(values, axis=None))
+
+
+def test_remote_reads_are_compared_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(PAGE.parent.parent)  # The processes of the contenders import the package of benchmarks.
+    results = remote.measure(latency=0.001, rounds=1)
+    requests = {(r["task"], r["contender"]): r["requests"] for r in results}
+    assert set(requests) == {(task, name) for task in remote.TASKS for name in remote.CONTENDERS}
+    assert requests["open", "zarrfs"] == 1
+    assert requests["all 64 chunks", "zarrfs"] == 64
+    assert (
+        requests["plane of a shard of 64 chunks", "zarrfs"] == 2
+    )  # The index, and the adjacent inner chunks.
+    assert requests["one voxel of a shard", "zarrfs"] == 2
+    assert remote.table(results, 0.001).count("\n") == 1 + len(remote.TASKS)
+
+
+def test_the_commands_of_the_benchmark_succeed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "GROUPS", 2)
+    assert commands.make_hierarchy(tmp_path / "a") == 1 + 2 * (1 + commands.ARRAYS_PER_GROUP)
+    commands.make_hierarchy(tmp_path / "b")
+    commands.consolidate(tmp_path / "b")
+    for command in commands.commands(tmp_path / "a", tmp_path / "b").values():
+        assert commands.run(command) > 0
+    with pytest.raises(SystemExit, match="exit code 2"):
+        commands.run([sys.executable, "-m", "zarrfs", "no-such-command"])
