@@ -19,10 +19,10 @@ MAIN_BRANCHES = ("origin/main", "main", "origin/master", "master")
 
 TESTS = {
     "benchmarks": "tests/test_synthetic.py",
-    "docs": "tests/test_docs.py tests/test_readme.py tests/test_site.py",
+    "docs": "tests/test_docs.py tests/test_readme.py tests/test_site.py tests/documentation",
     "mkdocs.yml": "tests/test_site.py",
     "packaging": "tests/packaging",
-    "README.md": "tests/test_readme.py",
+    "README.md": "tests/test_readme.py tests/documentation",
     "viewer/zarrfs_viewer": "tests/viewer/core",
     "viewer/zarrfs_viewer/qt": "tests/viewer/qt",
     "zarrfs": "tests/engine/test_plugins.py tests/engine/test_messages.py",

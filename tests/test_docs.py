@@ -34,6 +34,11 @@ def documented(heading: str) -> set[str]:
     )
 
 
+def test_every_section_has_an_example() -> None:
+    """tests/documentation executes them."""
+    assert [name for name, text in sections().items() if not re.search("^```(console|sh)$", text, re.M)] == []
+
+
 def test_every_command_has_a_section() -> None:
     expected = ["zarrfs", *(f"zarrfs {name}" for name in COMMANDS), "zarrfs-viewer"]
     assert list(sections()) == expected

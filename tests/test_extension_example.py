@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.documentation.pages import blocks as page_blocks
 from tests.mount.mounted import needs_fuse
 from tests.processes import TIMEOUT
 
@@ -31,13 +32,21 @@ class Site:
         self.environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(map(str, (packages, ROOT, ROOT / "viewer"))),
+            "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
             "QT_QPA_PLATFORM": "offscreen",
         }
 
     def run(self, *arguments: str | Path) -> str:
         """Run Python with the package installed, and return what it prints."""
+        return self._run([sys.executable, "-W", "error", *map(str, arguments)])
+
+    def shell(self, program: str) -> str:
+        """Run a program of the shell with the package installed, and return what it prints."""
+        return self._run(["bash", "-euo", "pipefail", "-c", program])
+
+    def _run(self, command: list[str]) -> str:
         done = subprocess.run(
-            [sys.executable, "-W", "error", *map(str, arguments)],
+            command,
             cwd=self.directory,
             env=self.environment,
             capture_output=True,
@@ -70,8 +79,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     return found
 
 
-def blocks() -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+def blocks(language: str = "python") -> list[str]:
+    return [block.text for block in page_blocks(GUIDE) if block.language == language]
 
 
 def expected() -> np.ndarray:
@@ -127,23 +136,12 @@ def test_an_array_is_copied_into_the_store_with_options(site: Site) -> None:
 
 
 @needs_fuse
-def test_the_mount_contains_the_view(site: Site) -> None:
-    files = site.directory / "files"
-    files.mkdir()
-    site.run("-m", "zarrfs", "mount", "shelf://angles//morning", "files")
-    try:
-        names = sorted(os.listdir(files))
-        view = next(name for name in names if name.endswith(".crc32"))
-        assert (files / view).read_text() == f"{zlib.crc32(expected().tobytes()):08x}\n"
-        assert np.array_equal(np.load(files / view.replace(".crc32", ".npy")), expected())
-    finally:
-        site.run("-m", "zarrfs", "umount", "files")
-
-
-def test_the_viewer_displays_the_array(site: Site) -> None:
-    site.run(
-        "-m", "zarrfs_viewer", "shelf://angles//morning", "--screenshot", "picture.png", "--size", "700x500"
-    )
+def test_the_commands_of_the_guide_show_the_array(site: Site) -> None:
+    """Information, the mount with the view, and the viewer."""
+    (program,) = blocks("sh")
+    printed = site.shell(program)
+    assert "example.angle" in printed
+    assert f"{zlib.crc32(expected().tobytes()):08x}" in printed
     assert (site.directory / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
