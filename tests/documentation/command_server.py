@@ -90,9 +90,9 @@ def import_commands() -> None:
     """Import what the commands import, apart from what would start threads."""
     from importlib import import_module
 
-    from zarrfs.cli.main import MODULES, VERBS
+    from zarrfs.cli.main import MODULES, COMMANDS
 
-    for name in VERBS:
+    for name in COMMANDS:
         import_module(f"zarrfs.cli.{MODULES.get(name, name)}")
     for name in ("rich.console", "rich.table", "rich.tree", "fsspec", "yaozarrs", "tifffile", "zarrfs.mount"):
         with suppress(ImportError):
