@@ -90,7 +90,7 @@ def import_commands() -> None:
     """Import what the commands import, apart from what would start threads."""
     from importlib import import_module
 
-    from zarrfs.cli.main import MODULES, COMMANDS
+    from zarrfs.cli.main import COMMANDS, MODULES
 
     for name in COMMANDS:
         import_module(f"zarrfs.cli.{MODULES.get(name, name)}")
