@@ -95,8 +95,10 @@ def run_viewer(location: str) -> None:
     application = make_application()
     collector = GuiThreadCollector(application)
     with tempfile.TemporaryDirectory() as scratch:
-        window = MainWindow(QSettings(f"{scratch}/settings.ini", QSettings.Format.IniFormat))
+        window = MainWindow(QSettings(f"{scratch}/settings.ini", QSettings.Format.IniFormat), in_steps=True)
         window.show()
+        window.complete_in_steps()
+        window.call_when_complete(collector.freeze)
         timer = QTimer()
         monitor = EventLoopMonitor(timer)
 

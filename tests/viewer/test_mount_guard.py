@@ -27,20 +27,22 @@ import sys
 from pathlib import Path
 from PyQt6.QtCore import QTimer
 from zarrfs_viewer import main
-from zarrfs_viewer.qt.window import application, main_window
+from zarrfs_viewer.qt.window import application
+from zarrfs_viewer import mounts
 from zarrfs_viewer.mounts import Mounts
 
-main_window.Mounts = lambda: Mounts(Path(sys.argv[2]))
-original = application.open_window
+mounts.Mounts = lambda: Mounts(Path(sys.argv[2]))
+original = application._show_window
 
-def open_window(*arguments):
+def show_window(*arguments):
     window = original(*arguments)
-    window.session.run_in_worker(
-        lambda: window.mounts.mount(sys.argv[1]), lambda path: print(path, flush=True), "mount"
+    mount = lambda: window.mounts.mount(sys.argv[1])
+    window.call_when_complete(
+        lambda: window.session.run_in_worker(mount, lambda path: print(path, flush=True), "mount")
     )
     return window
 
-application.open_window = open_window
+application._show_window = show_window
 main.run([sys.argv[1]])
 """
 

@@ -90,7 +90,7 @@ VIEWER = """
 import sys
 from pathlib import Path
 from PyQt6.QtCore import QEvent, QObject, QTimer
-from zarrfs_viewer import main
+from zarrfs_viewer import main, mounts
 from zarrfs_viewer.mounts import Mounts
 from zarrfs_viewer.qt.panels import tree_model
 from zarrfs_viewer.qt.window import application, main_window
@@ -106,12 +106,12 @@ def call_before(owner, name, word):
         return result
     setattr(owner, name, call)
 
-main_window.Mounts = lambda: Mounts(Path(sys.argv[2]))
+mounts.Mounts = lambda: Mounts(Path(sys.argv[2]))
 call_before(tree_model.HierarchyModel, "mimeData", "dragging")
 call_before(main_window.MainWindow, "dropEvent", "dropped")
 main_window.MainWindow.dragMoveEvent = lambda window, event: (event.acceptProposedAction(), say("moved"))
 main_window.MainWindow.dragLeaveEvent = lambda window, event: say("left")
-original = application.open_window
+original = application._show_window
 
 class Places(QObject):
     def __init__(self, window):
@@ -134,14 +134,15 @@ class Places(QObject):
             QTimer.singleShot(0, self.show)
         return False
 
-def open_window(*arguments):
+def show_window(*arguments):
     window = original(*arguments)
     window.setGeometry(230, 30, 900, 600)
-    Places(window)
-    window.session.opened.connect(lambda location, *_: say("opened", location))
+    window.call_when_complete(lambda: Places(window))
+    opened = lambda: window.session.opened.connect(lambda location, *_: say("opened", location))
+    window.call_when_complete(opened)
     return window
 
-application.open_window = open_window
+application._show_window = show_window
 main.run([sys.argv[1]])
 """
 

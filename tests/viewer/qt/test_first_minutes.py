@@ -223,7 +223,7 @@ def test_several_items_are_dropped(qtbot: QtBot, window: MainWindow, tmp_path: P
     data = QMimeData()
     files = [paths[0], paths[1] / "zarr.json", tmp_path / "v2.zarr" / ".zarray"]
     data.setUrls([QUrl.fromLocalFile(str(file)) for file in files])
-    window.opener.drop(data)
+    window.drop(data)
     qtbot.waitUntil(lambda: len(window.tree_panel.model.tops) == 3, timeout=TIMEOUT_MILLISECONDS)
     assert [item.name for item in window.tree_panel.model.tops] == ["a.zarr", "b.zarr", "v2.zarr"]
 
@@ -235,9 +235,9 @@ def test_a_link_of_a_browser_is_dropped(window: MainWindow, monkeypatch: pytest.
     url = "https://host/data/a%20b.ome.zarr/zarr.json"
     data.setUrls([QUrl(url)])
     data.setText(f"{url}\nA title")
-    window.opener.drop(data)
+    window.drop(data)
     assert opened == ["https://host/data/a%20b.ome.zarr"]
     viewer = QMimeData()
     viewer.setUrls([QUrl("https://viewer.org/?source=https%3A%2F%2Fhost%2Fb.zarr&x=1")])
-    window.opener.drop(viewer)
+    window.drop(viewer)
     assert opened[1:] == ["https://host/b.zarr"]

@@ -27,8 +27,15 @@ DARK = {
 }
 
 
+PROPERTY = "zarrfs theme is dark"
+"""The property of the application with the theme that it has."""
+
+
 def apply_theme(application: QApplication, dark: bool) -> None:
-    """Set the style and the palette of the application."""
+    """Set the style and the palette of the application, unless it has them: each widget is arranged again."""
+    if application.property(PROPERTY) == dark:
+        return
+    application.setProperty(PROPERTY, dark)
     application.setStyle("Fusion")
     style = application.style()
     palette = QPalette() if style is None else style.standardPalette()

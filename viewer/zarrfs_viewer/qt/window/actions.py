@@ -21,7 +21,10 @@ from PyQt6.QtWidgets import (
 from zarrfs_viewer.qt.support.plain_text import html_text, plain
 from zarrfs_viewer.qt.support.widgets import search_box
 
-__all__ = ["ActionSpec", "CommandPalette", "add_actions", "key_help", "show_key_help"]
+__all__ = ["MENUS", "ActionSpec", "CommandPalette", "add_actions", "add_menus", "key_help", "show_key_help"]
+
+MENUS = ("&File", "&Edit", "&View", "&Image", "&Measure", "&Saved views", "&Help")
+"""The titles of the menus, in their order."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +40,25 @@ class ActionSpec:
     group: str = ""
 
 
+def add_menus(window: QMainWindow) -> None:
+    """Add empty menus to the menu bar."""
+    bar = window.menuBar()
+    if bar is not None:
+        for title in MENUS:
+            bar.addMenu(plain(title))
+
+
 def add_actions(window: QMainWindow, specs: list[ActionSpec]) -> dict[str, QAction]:
-    """Create the actions and add each to its menu in the menu bar. Returns them by name."""
+    """Create the actions, and add each to its menu, which ``add_menus`` created. Returns them by name."""
     bar = window.menuBar()
     menus: dict[str, QMenu] = {}
+    for entry in bar.actions() if bar is not None else ():
+        menu = entry.menu()
+        if menu is not None:
+            menus[entry.text()] = menu
     groups: dict[str, QActionGroup] = {}
     actions: dict[str, QAction] = {}
     for spec in specs:
-        if spec.menu not in menus and bar is not None:
-            menu = bar.addMenu(plain(spec.menu))
-            if menu is not None:
-                menus[spec.menu] = menu
         action = QAction(plain(spec.title), window)
         action.setShortcut(QKeySequence(spec.shortcut))
         action.setCheckable(spec.checked is not None)

@@ -8,8 +8,9 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from PyQt6.QtCore import (
     QMessageLogContext,
@@ -25,10 +26,12 @@ from PyQt6.QtWidgets import QApplication
 from zarrfs_viewer.locations import node_location
 from zarrfs_viewer.process_memory import limit_arenas
 from zarrfs_viewer.qt.support.garbage import GuiThreadCollector
-from zarrfs_viewer.qt.window.last_session import LastSession, restore_window
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.qt.window.preferences import Preferences
-from zarrfs_viewer.rendering.renderer import Frame
+
+if TYPE_CHECKING:
+    from zarrfs_viewer.qt.window.last_session import LastSession
+    from zarrfs_viewer.rendering.renderer import Frame
 
 __all__ = ["make_application", "open_window", "show", "take_screenshot"]
 
@@ -160,37 +163,59 @@ def show(locations: list[str], fail: Callable[[str], NoReturn] | None = None) ->
     collector = GuiThreadCollector(application)
     with SignalsCloseWindows(application):
         settings = QSettings("zarrfs", "viewer")
-        last_session = LastSession(Path(settings.fileName()).with_name("session.json"), application)
-        states = () if locations or not Preferences.load(settings).restore else last_session.load()
-        for state in states:
-            restore_window(open_window(settings, last_session), state)
-        if not states:
-            window = open_window(settings, last_session)
-            for location in locations:
-                window.open_location(node_location(location))
+        window = _show_window(settings)
+        window.call_when_complete(collector.freeze)
+        window.call_when_complete(lambda: _open_first(window, locations))
         code = application.exec()
         settings.sync()  # after a signal, the event loop ends before the settings are written
     collector.stop()
     return code
 
 
-def open_window(settings: QSettings | None = None, last_session: LastSession | None = None) -> MainWindow:
-    """Open a window, which can open further windows. It is deleted when it is closed.
+def _open_first(window: MainWindow, locations: list[str]) -> None:
+    """Open locations in the first window, or without locations what the windows of the last session displayed."""
+    from zarrfs_viewer.qt.window.last_session import LastSession, restore_window
 
-    ``last_session`` records its state.
+    settings = window.settings
+    last_session = LastSession(Path(settings.fileName()).with_name("session.json"), QApplication.instance())
+    states = () if locations or not Preferences.load(settings).restore else last_session.load()
+    _connect_window(window, last_session)
+    # The window that was closed last has left its geometry in the settings: the first window has it already.
+    for number, state in enumerate(reversed(states)):
+        restored = open_window(settings, last_session) if number else window
+        restored.call_when_complete(partial(restore_window, restored, state))
+    for location in locations:
+        window.open_location(node_location(location))
+
+
+def open_window(settings: QSettings | None = None, last_session: LastSession | None = None) -> MainWindow:
+    """Open a window, which can open further windows. It is deleted when it is closed. Returns at once.
+
+    Most parts of the window are created in the event loop. ``last_session`` records its state.
     """
-    window = MainWindow(settings)
+    window = _show_window(settings)
+    window.call_when_complete(lambda: _connect_window(window, last_session))
+    return window
+
+
+def _show_window(settings: QSettings | None) -> MainWindow:
+    window = MainWindow(settings, in_steps=True)
     window.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    window.new_window_requested.connect(lambda: open_window(settings, last_session))
-    window.location_window_requested.connect(
-        lambda location: open_window(settings, last_session).open_location(location)
-    )
-    if last_session is not None:
-        last_session.add(window)
     _windows.add(window)
     window.destroyed.connect(lambda: _windows.discard(window))
     window.show()
+    window.complete_in_steps()
     return window
+
+
+def _connect_window(window: MainWindow, last_session: LastSession | None) -> None:
+    """Let a window open further windows, and record its state."""
+    window.new_window_requested.connect(lambda: open_window(window.settings, last_session))
+    window.location_window_requested.connect(
+        lambda location: open_window(window.settings, last_session).open_location(location)
+    )
+    if last_session is not None:
+        last_session.add(window)
 
 
 _windows: set[MainWindow] = set()

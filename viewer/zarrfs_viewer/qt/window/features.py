@@ -10,7 +10,7 @@ from PyQt6.QtWidgets import QStackedWidget
 from zarrfs_viewer.qt.canvas.panes import Panes
 from zarrfs_viewer.qt.panels.export_dialog import Exporter
 from zarrfs_viewer.qt.session import Session
-from zarrfs_viewer.qt.window.actions import ActionSpec
+from zarrfs_viewer.qt.window.actions import MENUS, ActionSpec
 from zarrfs_viewer.qt.window.colormap_actions import ColormapActions
 from zarrfs_viewer.qt.window.image_actions import ImageActions
 from zarrfs_viewer.qt.window.metadata_editing import MetadataEditing
@@ -25,9 +25,6 @@ from zarrfs_viewer.qt.window.values_page import ValuesPage
 from zarrfs_viewer.saved_views.image_settings import ImageSettings
 
 __all__ = ["Features", "merged_specs"]
-
-MENUS = ("&File", "&Edit", "&View", "&Image", "&Measure", "&Saved views", "&Help")
-"""The order of the menus."""
 
 
 class Features:
@@ -102,9 +99,4 @@ class Features:
 
 def merged_specs(specs: list[ActionSpec], added: list[ActionSpec]) -> list[ActionSpec]:
     """Return the actions with added ones at the end of their menus."""
-    used = [spec.menu for spec in (*specs, *added)]
-    menus = [
-        *(menu for menu in MENUS if menu in used),
-        *(menu for menu in dict.fromkeys(used) if menu not in MENUS),
-    ]
-    return [spec for menu in menus for spec in (*specs, *added) if spec.menu == menu]
+    return [spec for menu in MENUS for spec in (*specs, *added) if spec.menu == menu]

@@ -1,57 +1,39 @@
 """The main window: hierarchy at the left, image in the center, channels, measurements and metadata at the right.
 
 The window connects the panels. The state is in the session. ``side_panels`` creates the docks; ``image_actions`` and
-``contrast_actions`` contain what the user does with the image.
+``contrast_actions`` contain what the user does with the image. Most parts are imported where they are created, because
+the window is visible before (see ``frame``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from PyQt6.QtCore import QSettings, QSize, pyqtSignal
-from PyQt6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QResizeEvent, QShowEvent
-from PyQt6.QtWidgets import QApplication, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
+from PyQt6.QtCore import QMimeData, QSettings, pyqtSignal
+from PyQt6.QtGui import QDragEnterEvent, QDropEvent, QResizeEvent, QShowEvent
+from PyQt6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
-from zarrfs.engine.cache import set_default_capacity
-from zarrfs.engine.stores.base import Store
-from zarrfs_viewer.images.dataset import Dataset
-from zarrfs_viewer.images.image import Image
-from zarrfs_viewer.mounts import Mounts
-from zarrfs_viewer.qt.canvas.canvas import Canvas, Tool
-from zarrfs_viewer.qt.canvas.panes import Panes
-from zarrfs_viewer.qt.panels.dimensions_panel import DimensionsPanel
-from zarrfs_viewer.qt.panels.export_dialog import Exporter
-from zarrfs_viewer.qt.panels.log_panel import LogHandler
-from zarrfs_viewer.qt.panels.saved_views import SavedViewsMenu
-from zarrfs_viewer.qt.session import Session
-from zarrfs_viewer.qt.support.free_memory import MemoryRelease
 from zarrfs_viewer.qt.support.plain_text import window_title
 from zarrfs_viewer.qt.support.theme import apply_theme
 from zarrfs_viewer.qt.window.actions import CommandPalette, add_actions, show_key_help
-from zarrfs_viewer.qt.window.banner import Banner
-from zarrfs_viewer.qt.window.commands import command_specs
-from zarrfs_viewer.qt.window.contrast_actions import ContrastActions
-from zarrfs_viewer.qt.window.features import Features, merged_specs
-from zarrfs_viewer.qt.window.image_actions import ImageActions
-from zarrfs_viewer.qt.window.location_thumbnails import LocationThumbnails
-from zarrfs_viewer.qt.window.opening import LocationOpener
+from zarrfs_viewer.qt.window.frame import WindowFrame, dropped_text
 from zarrfs_viewer.qt.window.preferences import Preferences, PreferencesDialog
-from zarrfs_viewer.qt.window.recent import RecentLocations
-from zarrfs_viewer.qt.window.side_panels import SidePanels
-from zarrfs_viewer.qt.window.start_page import StartPage
-from zarrfs_viewer.qt.window.status import StatusFields
-from zarrfs_viewer.qt.window.toolbar import ToolBar
-from zarrfs_viewer.rendering.renderer import Frame
-from zarrfs_viewer.state.view_state import ViewIntent
+
+if TYPE_CHECKING:
+    from zarrfs.engine.stores.base import Store
+    from zarrfs_viewer.images.dataset import Dataset
+    from zarrfs_viewer.images.image import Image
+    from zarrfs_viewer.qt.canvas.canvas import Canvas, Tool
+    from zarrfs_viewer.rendering.renderer import Frame
+    from zarrfs_viewer.state.view_state import ViewIntent
 
 __all__ = ["MainWindow"]
 
-MIN_WIDTH, MIN_HEIGHT = 700, 480
-DEFAULT_WIDTH, DEFAULT_HEIGHT = 1280, 900
 
-
-class MainWindow(QMainWindow):
+class MainWindow(WindowFrame):
     """A window of the viewer.
 
     Signals:
@@ -66,67 +48,83 @@ class MainWindow(QMainWindow):
     new_window_requested = pyqtSignal()
     location_window_requested = pyqtSignal(str)
 
-    def __init__(self, settings: QSettings | None = None) -> None:
-        super().__init__()
-        self.setWindowTitle("zarrfs viewer")
-        self.setMinimumSize(MIN_WIDTH, MIN_HEIGHT)
-        self.resize(DEFAULT_WIDTH, DEFAULT_HEIGHT)
-        self.setAcceptDrops(True)
-        self.settings = settings if settings is not None else QSettings("zarrfs", "viewer")
-        self.session = Session(self)
+    part_modules = (
+        "zarrfs_viewer.qt.session",
+        "zarrfs_viewer.qt.canvas.panes",
+        "zarrfs_viewer.qt.panels.dimensions_panel",
+        "zarrfs_viewer.qt.window.side_panels",
+        "zarrfs_viewer.qt.window.status",
+        "zarrfs_viewer.qt.window.image_actions",
+        "zarrfs_viewer.qt.window.location_thumbnails",
+        "zarrfs_viewer.qt.window.opening",
+        "zarrfs_viewer.qt.window.features",
+        "zarrfs_viewer.qt.window.last_session",
+    )
+
+    def __init__(self, settings: QSettings | None = None, in_steps: bool = False) -> None:
+        """Create the window. With ``in_steps`` most parts do not exist before ``complete_in_steps`` creates them."""
+        super().__init__(settings if settings is not None else QSettings("zarrfs", "viewer"))
         self._was_shown = False
-        self._memory_release = MemoryRelease(self.session.worker, self)
-        self.mounts = Mounts()
-        self.recent = RecentLocations(self.settings)
-        self.opener = LocationOpener(self.session, self.settings, self.recent, self)
-        self.exporter = Exporter(self.session, self)
-        self._create_center()
-        self._create_side_panels()
-        self._create_controllers()
-        self._connect()
-        self.features = Features(
-            self.session, self.panes, self.side, self.image_actions, self.settings, self.stack, self.exporter
-        )
-        preferences = Preferences.load(self.settings)
-        specs = merged_specs(command_specs(self, preferences.dark), self.features.commands())
-        self.actions_by_name = add_actions(self, specs)
-        self.features.values.dock.visibilityChanged.connect(
-            lambda visible: self._check("neighbourhood", visible)
-        )
-        self.toolbar = ToolBar(self.actions_by_name, self)
-        self.addToolBar(self.toolbar)
-        self.empty.action_requested.connect(lambda name: self.actions_by_name[name].trigger())
+        self.empty.action_requested.connect(self._trigger)
         self.empty.location_selected.connect(self.open_location)
-        self.apply_preferences(preferences)
-        self.side.create_first_widgets()
-        self.dimensions.create_first_row()
-        self._restore()
+        if not in_steps:
+            self.complete()
 
     # -- construction ------------------------------------------------------------------------------------------
 
-    def _create_center(self) -> None:
+    def _create_parts(self) -> Iterator[None]:
+        self._create_session()
+        yield
+        yield from self._create_center()
+        yield from self._create_side_panels()
+        self._create_controllers()
+        yield
+        self._connect()
+        yield from self._create_actions()
+        self.apply_preferences(Preferences.load(self.settings))
+        if self.isVisible():
+            self._follow_show()
+
+    def _create_session(self) -> None:
+        from zarrfs_viewer.mounts import Mounts
+        from zarrfs_viewer.qt.panels.export_dialog import Exporter
+        from zarrfs_viewer.qt.session import Session
+        from zarrfs_viewer.qt.support.free_memory import MemoryRelease
+        from zarrfs_viewer.qt.window.opening import LocationOpener
+
+        self.session = Session(self)
+        self._memory_release = MemoryRelease(self.session.worker, self)
+        self.mounts = Mounts()
+        self.opener = LocationOpener(self.session, self.settings, self.recent, self)
+        self.exporter = Exporter(self.session, self)
+
+    def _create_center(self) -> Iterator[None]:
+        from zarrfs_viewer.qt.canvas.panes import Panes
+        from zarrfs_viewer.qt.panels.dimensions_panel import DimensionsPanel
+        from zarrfs_viewer.qt.window.banner import Banner
+
         self.panes = Panes(self.session)
+        yield
         self.dimensions = DimensionsPanel()
-        self.empty = StartPage(self.recent)
+        yield
+        self.dimensions.create_first_row()
         image_view = QWidget()
         image_layout = QVBoxLayout(image_view)
         image_layout.setContentsMargins(0, 0, 0, 0)
         image_layout.setSpacing(0)
         image_layout.addWidget(self.panes, 1)
         image_layout.addWidget(self.dimensions)
-        self.stack = QStackedWidget()
-        self.stack.addWidget(self.empty)
         self.stack.addWidget(image_view)
-        center = QWidget()
-        layout = QVBoxLayout(center)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self.stack, 1)
-        self.setCentralWidget(center)
-        self.notice = Banner(center)
+        self.notice = Banner(self.centralWidget() or self)
+        yield
 
-    def _create_side_panels(self) -> None:
+    def _create_side_panels(self) -> Iterator[None]:
+        from zarrfs_viewer.qt.panels.log_panel import LogHandler
+        from zarrfs_viewer.qt.window.side_panels import SidePanels
+        from zarrfs_viewer.qt.window.status import StatusFields
+
         self.side = SidePanels(self, self.session, self.mounts, self.settings)
+        yield from self.side.create()
         self.docks, self.panels = self.side.docks, self.side.tabs
         self.tree_panel, self.gallery, self.plate = self.side.tree_panel, self.side.gallery, self.side.plate
         self.channels, self.labels, self.measure = self.side.channels, self.side.labels, self.side.measure
@@ -137,12 +135,34 @@ class MainWindow(QMainWindow):
         self.status = StatusFields(bar)
 
     def _create_controllers(self) -> None:
+        from zarrfs_viewer.qt.panels.saved_views import SavedViewsMenu
+        from zarrfs_viewer.qt.window.contrast_actions import ContrastActions
+        from zarrfs_viewer.qt.window.image_actions import ImageActions
+        from zarrfs_viewer.qt.window.location_thumbnails import LocationThumbnails
+
         self.image_actions = ImageActions(self.session, self.panes, self.measure, self.exporter, self)
         self.contrast = ContrastActions(self.session, self.channels, self)
         self.thumbnails = LocationThumbnails(self.session, self.canvas, self.recent, self)
         self.dimensions.is_ready_for_next = self.image_actions.is_slice_drawn
         views = Path(self.settings.fileName()).with_name("views.json")
         self.views = SavedViewsMenu(self.session, self.panes, views, self)
+
+    def _create_actions(self) -> Iterator[None]:
+        from zarrfs_viewer.qt.window.commands import command_specs
+        from zarrfs_viewer.qt.window.features import Features, merged_specs
+
+        self.features = Features(
+            self.session, self.panes, self.side, self.image_actions, self.settings, self.stack, self.exporter
+        )
+        yield
+        specs = command_specs(self, Preferences.load(self.settings).dark)
+        self.actions_by_name = add_actions(self, merged_specs(specs, self.features.commands()))
+        self.features.values.dock.visibilityChanged.connect(
+            lambda visible: self._check("neighbourhood", visible)
+        )
+        yield
+        self.toolbar.show_actions(self.actions_by_name)
+        yield
 
     def _connect(self) -> None:
         session = self.session
@@ -173,15 +193,14 @@ class MainWindow(QMainWindow):
         self.status.warnings_requested.connect(lambda: self.actions_by_name["messages"].setChecked(True))
         self.side.log_dock.visibilityChanged.connect(lambda visible: self._check("messages", visible))
 
+    def _trigger(self, name: str) -> None:
+        """Trigger the action of a button of the start page, as soon as the actions exist."""
+        self.call_when_complete(lambda: self.actions_by_name[name].trigger())
+
     def _check(self, name: str, visible: bool) -> None:
         """Check the action of a dock that was shown or closed."""
         if not self.isHidden():
             self.actions_by_name[name].setChecked(visible)
-
-    def _restore(self) -> None:
-        geometry = self.settings.value("geometry")
-        if geometry is not None:
-            self.restoreGeometry(geometry)
 
     # -- public interface --------------------------------------------------------------------------------------
 
@@ -206,8 +225,13 @@ class MainWindow(QMainWindow):
         return self.session.dataset
 
     def open_location(self, location: str | Store, path: str = "") -> None:
-        """Open a location on a worker thread. Returns at once."""
-        self.session.open_location(location, path)
+        """Open a location on a worker thread, as soon as the window is complete. Returns at once."""
+        self.call_when_complete(lambda: self.session.open_location(location, path))
+
+    def drop(self, data: QMimeData) -> None:
+        """Open dropped files, URLs or text."""
+        text = dropped_text(data)
+        self.call_when_complete(lambda: self.opener.open_all(text))
 
     # -- display -----------------------------------------------------------------------------------------------
 
@@ -300,6 +324,8 @@ class MainWindow(QMainWindow):
 
     def apply_preferences(self, preferences: Preferences) -> None:
         """Apply preferences to this window, and store them for other windows."""
+        from zarrfs.engine.cache import set_default_capacity
+
         preferences.save(self.settings)
         self.mounts.suffix = preferences.file_type
         self.panes.set_wheel_steps(preferences.wheel == "step")
@@ -335,6 +361,12 @@ class MainWindow(QMainWindow):
 
     def showEvent(self, event: QShowEvent | None) -> None:
         super().showEvent(event)
+        if self.is_complete:
+            self._follow_show()
+        else:
+            self.empty.setFocus()
+
+    def _follow_show(self) -> None:
         self.focus_canvas()
         if not self._was_shown:
             self._was_shown = True
@@ -354,18 +386,15 @@ class MainWindow(QMainWindow):
     def dropEvent(self, event: QDropEvent | None) -> None:
         data = event.mimeData() if event is not None else None
         if event is not None and data is not None:
-            self.opener.drop(data)
+            self.drop(data)
             event.acceptProposedAction()
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:
         super().resizeEvent(event)
-        self.docks.arrange()
+        if self.is_complete:
+            self.docks.arrange()
 
-    def sizeHint(self) -> QSize:
-        return QSize(DEFAULT_WIDTH, DEFAULT_HEIGHT)
-
-    def closeEvent(self, event: QCloseEvent | None) -> None:
-        self.settings.setValue("geometry", self.saveGeometry())
+    def _close_parts(self) -> None:
         self.docks.save()
         self.hide()
         self.contrast.stop()
@@ -379,4 +408,3 @@ class MainWindow(QMainWindow):
         self.session.close()
         self.log_handler.close()
         self.mounts.close()
-        super().closeEvent(event)

@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from PyQt6.QtCore import QMimeData, QObject, QSettings, QUrl
+from PyQt6.QtCore import QObject, QSettings
 from PyQt6.QtGui import QGuiApplication
 from PyQt6.QtWidgets import QFileDialog, QInputDialog, QWidget
 
@@ -110,14 +110,6 @@ class LocationOpener(QObject):
         """Open every location in a text."""
         for location in parse_locations(text):
             self._session.open_location(location)
-
-    def drop(self, data: QMimeData) -> None:
-        """Open dropped files, URLs or text."""
-        urls = [
-            url.toLocalFile() or url.toString(QUrl.ComponentFormattingOption.FullyEncoded)
-            for url in data.urls()
-        ]
-        self.open_all("\n".join(urls) if urls else data.text())
 
     def recent(self) -> list[str]:
         """Return the recent locations, the newest first."""

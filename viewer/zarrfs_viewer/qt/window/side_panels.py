@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from PyQt6.QtCore import QSettings, Qt, QTimer
 from PyQt6.QtWidgets import QMainWindow
 
@@ -25,7 +27,7 @@ __all__ = ["SidePanels"]
 
 
 class SidePanels:
-    """Creates the panels and their docks.
+    """Creates the panels and their docks. The attributes exist after ``create``.
 
     Attributes:
         docks: the docks and their widths.
@@ -36,20 +38,34 @@ class SidePanels:
     def __init__(self, window: QMainWindow, session: Session, mounts: Mounts, settings: QSettings) -> None:
         self._window = window
         self._session = session
+        self._mounts = mounts
         self.docks = DockLayout(window, settings)
-        self.tree_panel = TreePanel(session, mounts)
+
+    def create(self) -> Iterator[None]:
+        """Create the panels and the docks. Each ``yield`` ends a step of some milliseconds."""
+        session = self._session
+        self.tree_panel = TreePanel(session, self._mounts)
+        yield
         self.gallery = Gallery(session.worker)
         self.plate = PlatePanel(session)
+        yield
         self.channels = ChannelsPanel()
-        self.labels = LabelsPanel(session)
-        self.measure = MeasurePanel(session)
-        self.metadata = MetadataPanel(session)
-        self.log = LogPanel()
         # The rows of the channels are created by a later event, so that the picture is requested before.
-        self._channels_timer = QTimer(window)
+        self._channels_timer = QTimer(self._window)
         self._channels_timer.setSingleShot(True)
         self._channels_timer.setInterval(0)
         self._channels_timer.timeout.connect(self._show_channels)
+        yield
+        # The first row of a channel takes PyQt several times as long as the later ones.
+        self.channels.show_channels((ChannelSettings(),), "u", False)
+        self.channels.show_channels((), "u", False)
+        yield
+        self.labels = LabelsPanel(session)
+        self.measure = MeasurePanel(session)
+        yield
+        self.metadata = MetadataPanel(session)
+        self.log = LogPanel()
+        yield
         self.tabs = NarrowTabWidget()
         for widget, title in (
             (self.channels, "Channels"),
@@ -64,15 +80,7 @@ class SidePanels:
         self.plate_dock = self.docks.add("Plate", self.plate, left)
         self.docks.add("Image", self.tabs, Qt.DockWidgetArea.RightDockWidgetArea)
         self.log_dock = self.docks.add("Messages", self.log, Qt.DockWidgetArea.BottomDockWidgetArea)
-
-    def create_first_widgets(self) -> None:
-        """Create and delete one widget of each kind that every image needs.
-
-        The first widget of a kind takes PyQt several times as long as the later ones. This time is spent before the
-        window is visible instead of when the first image opens.
-        """
-        self.channels.show_channels((ChannelSettings(),), "u", False)
-        self.channels.show_channels((), "u", False)
+        yield
 
     def show_docks(self) -> None:
         """Show the docks when the first location is opened. Docks for other kinds of data appear with the data."""

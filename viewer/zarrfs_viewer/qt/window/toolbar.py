@@ -27,6 +27,8 @@ ACTIONS_OF_ICONS = {"open": "open_folder"}
 """Icons that have another name than their action."""
 
 ICON_SIZE = 20
+MIN_HEIGHT = 35
+"""The height with buttons. Without it, the page below the empty toolbar would move when the actions are added."""
 STYLE = (
     "QToolBar { border: none; spacing: 2px; padding: 2px; }"
     "QToolButton { padding: 3px; border: 1px solid transparent; border-radius: 4px; }"
@@ -38,13 +40,18 @@ STYLE = (
 class ToolBar(QToolBar):
     """A toolbar of actions of the window. The active tool and the enabled overlays are highlighted."""
 
-    def __init__(self, actions: Mapping[str, QAction], parent: QWidget) -> None:
+    def __init__(self, parent: QWidget) -> None:
         super().__init__("Tools", parent)
         self.setObjectName("Tools")
         self.setMovable(False)
         self.setIconSize(QSize(ICON_SIZE, ICON_SIZE))
+        self.setMinimumHeight(MIN_HEIGHT)
         self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)
+        self.setStyleSheet(STYLE)
         self._icons: dict[str, QAction] = {}
+
+    def show_actions(self, actions: Mapping[str, QAction]) -> None:
+        """Add the actions of the toolbar. ``show_theme`` adds their icons."""
         for number, names in enumerate(GROUPS):
             if number:
                 self.addSeparator()

@@ -1,0 +1,103 @@
+"""The start of the viewer: the window is visible before most of its parts exist."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PyQt6.QtCore import QMimeData, QSettings, Qt, QUrl
+from PyQt6.QtTest import QTest
+from PyQt6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.window.application import open_window
+from zarrfs_viewer.qt.window.main_window import MainWindow
+
+import zarrfs
+from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> QSettings:
+    return QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat)
+
+
+@pytest.fixture
+def incomplete(qtbot: QtBot, settings: QSettings) -> Iterator[MainWindow]:
+    """A visible window of which only the frame exists."""
+    window = MainWindow(settings, in_steps=True)
+    window.show()
+    QApplication.processEvents()
+    yield window
+    window.close()
+    window.deleteLater()
+    QApplication.processEvents()
+
+
+def wait_until_complete(qtbot: QtBot, window: MainWindow) -> None:
+    with qtbot.waitSignal(window.completed, timeout=TIMEOUT_MILLISECONDS):
+        window.complete_in_steps()
+
+
+def test_the_start_page_is_visible_first_and_does_not_move(qtbot: QtBot, incomplete: MainWindow) -> None:
+    assert not incomplete.is_complete
+    assert not hasattr(incomplete, "session")
+    assert incomplete.focusWidget() is incomplete.empty
+    before = incomplete.empty.buttons["open_folder"].mapTo(incomplete, incomplete.empty.rect().topLeft())
+    wait_until_complete(qtbot, incomplete)
+    QApplication.processEvents()
+    after = incomplete.empty.buttons["open_folder"].mapTo(incomplete, incomplete.empty.rect().topLeft())
+    assert abs(after.y() - before.y()) <= 4
+    assert after.x() == before.x()
+    assert incomplete.focusWidget() is incomplete.empty
+    assert incomplete.toolbar.actions()
+
+
+def test_the_parts_are_created_in_several_steps(incomplete: MainWindow) -> None:
+    for _ in range(10):
+        incomplete._continue()
+    assert not incomplete.is_complete
+    incomplete.complete()
+    assert incomplete.is_complete
+
+
+def test_what_the_user_does_before_the_window_is_complete_is_done_afterwards(
+    qtbot: QtBot, incomplete: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abc":
+        zarrfs.create_array(tmp_path / f"{name}.zarr", data=np.zeros((8, 8), "u1"))
+    asked: list[str] = []
+    monkeypatch.setattr(
+        "zarrfs_viewer.qt.window.opening.LocationOpener.ask_folder", lambda opener: asked.append("folder")
+    )
+    QTest.mouseClick(incomplete.empty.buttons["open_folder"], Qt.MouseButton.LeftButton)
+    incomplete.open_location(str(tmp_path / "a.zarr"))
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(tmp_path / "b.zarr")), QUrl.fromLocalFile(str(tmp_path / "c.zarr"))])
+    incomplete.drop(data)
+    incomplete.resize(900, 600)
+    assert asked == []
+    wait_until_complete(qtbot, incomplete)
+    assert asked == ["folder"]
+    qtbot.waitUntil(lambda: len(incomplete.tree_panel.model.tops) == 3, timeout=TIMEOUT_MILLISECONDS)
+    assert [item.name for item in incomplete.tree_panel.model.tops] == ["a.zarr", "b.zarr", "c.zarr"]
+
+
+def test_an_incomplete_window_can_be_closed(qtbot: QtBot, settings: QSettings) -> None:
+    for steps in range(0, 12, 3):
+        window = open_window(settings)
+        for _ in range(steps):
+            window._continue()
+        with qtbot.waitSignal(window.destroyed, timeout=TIMEOUT_MILLISECONDS):
+            window.close()
+
+
+def test_completing_a_window_imports_no_further_modules_of_the_viewer(incomplete: MainWindow) -> None:
+    """The modules of the parts are imported on a thread; the GUI thread would stall during their import."""
+    for name in incomplete.part_modules:
+        __import__(name)
+    before = set(sys.modules)
+    incomplete.complete()
+    assert {name for name in set(sys.modules) - before if name.startswith("zarrfs")} == set()
