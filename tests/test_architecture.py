@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -305,6 +306,39 @@ def test_violations_are_found() -> None:
     assert upward_imports("zarrfs.engine.open", own_imports(function)) == ["zarrfs.mount.tree"]
     assert cycles({"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a"]}) == [["a", "b", "c"]]
     assert cycles({"a": ["b"], "b": ["c"], "c": []}) == []
+
+
+def c_functions(source: str) -> set[str]:
+    """Return the functions that a C file defines for other files: a definition begins in the first column."""
+    definitions = re.findall(r"^(?!static)\w[\w \t*]*?\b(\w+)\([^;{]*\)\s*\{", source, re.MULTILINE)
+    return set(definitions)
+
+
+def c_calls(sources: Mapping[str, str]) -> dict[str, set[str]]:
+    """Return, for each C file, the other files whose functions it calls."""
+    code = {name: re.sub(r"/\*.*?\*/", "", source, flags=re.DOTALL) for name, source in sources.items()}
+    owners = {function: name for name, source in code.items() for function in c_functions(source)}
+    return {
+        name: {owners[word] for word in re.findall(r"\b(\w+)\(", source) if word in owners} - {name}
+        for name, source in code.items()
+    }
+
+
+def test_no_c_files_call_each_other() -> None:
+    directory = ROOT / "zarrfs" / "engine" / "native"
+    calls = c_calls({path.name: path.read_text(encoding="utf-8") for path in directory.glob("*.c")})
+    assert {"shards.c", "chunks.c"} <= calls["reading.c"], "the calls are found"
+    assert cycles(calls) == []
+
+
+def test_calls_between_c_files_are_found() -> None:
+    sources = {
+        "a.c": "int first(int n) { return second(n); }\nstatic int only_here(void) { return 0; }\n",
+        "b.c": "/* first() */\nunsigned char *second(\n    int n) {\n    return only_here() + third(n); }\n",
+        "c.c": "int third(int n) { return first(n); }\n",
+    }
+    assert c_calls(sources) == {"a.c": {"b.c"}, "b.c": {"c.c"}, "c.c": {"a.c"}}
+    assert cycles(c_calls(sources)) == [["a.c", "b.c", "c.c"]]
 
 
 def test_every_entry_of_the_order_exists() -> None:

@@ -196,16 +196,16 @@ int read_blosc_elements(struct worker *worker, const unsigned char *data, int64_
 
 /* -- some blocks of a value -------------------------------------------------------------------------------------- */
 
-/* A range marks the blocks that contain it. */
-struct marks {
+/* The blocks that contain any of the ranges. */
+struct needed_blocks {
     int64_t blocksize;
-    unsigned char needed[MAX_BLOCKS];
+    unsigned char needed[MAX_BLOCKS]; /* 1: needed */
 };
 
-static int mark_blocks(void *context, int64_t start, int64_t size) {
-    struct marks *marks = context;
-    for (int64_t block = start / marks->blocksize; block <= (start + size - 1) / marks->blocksize; block++)
-        marks->needed[block] = 1;
+static int add_blocks(void *context, int64_t start, int64_t size) {
+    struct needed_blocks *blocks = context;
+    for (int64_t block = start / blocks->blocksize; block <= (start + size - 1) / blocks->blocksize; block++)
+        blocks->needed[block] = 1;
     return 0;
 }
 
@@ -278,7 +278,7 @@ static int decode_run(struct worker *worker, const struct source *source, const 
 
 /* Read and decode the needed blocks, and copy the elements of the box. */
 static int read_needed(struct worker *worker, const struct source *source, const unsigned char *head,
-                       const struct blosc *blosc, const struct marks *marks, const struct box *box,
+                       const struct blosc *blosc, const struct needed_blocks *blocks, const struct box *box,
                        const int64_t *strides) {
     struct collection collection;
     int collects = is_supported(worker->read->functions, head, blosc, worker->read->chain->itemsize);
@@ -287,7 +287,7 @@ static int read_needed(struct worker *worker, const struct source *source, const
                  : !(decoded = reserve(&worker->decoded, (size_t)blosc->nbytes)))
         return -1;
     for (int64_t low = 0, high; low < blosc->count; low = high) {
-        for (high = low; high < blosc->count && marks->needed[high]; high++) continue;
+        for (high = low; high < blosc->count && blocks->needed[high]; high++) continue;
         if (high == low)
             high++;
         else if (collects ? decode_run(worker, source, blosc, low, high, &collection)
@@ -306,14 +306,15 @@ static int read_blocks(struct worker *worker, const struct source *source, const
                        const struct box *box, const int64_t *strides) {
     int64_t nbytes = worker->read->chain->nbytes;
     unsigned char head[BLOSC_HEADER + 4 * MAX_BLOCKS];
-    struct marks marks;
+    struct needed_blocks blocks;
     struct blosc blosc;
     int64_t available = source->size < FIRST_NBYTES ? source->size : FIRST_NBYTES;
     if (fetch(source, 0, available, head) || check_blosc_header(head, source->size, nbytes)) return -1;
     parse_header(head, &blosc);
     if (head[2] & FLAG_MEMCPYED) {
-        if (fetch_ranges(worker, source, BLOSC_HEADER, ranges)) return -1;
-        copy_box(worker->read, box, worker->decoded.data, strides);
+        unsigned char *decoded = reserve(&worker->decoded, (size_t)nbytes);
+        if (!decoded || fetch_ranges(source, BLOSC_HEADER, ranges, 0, decoded)) return -1;
+        copy_box(worker->read, box, decoded, strides);
         return 0;
     }
     int64_t head_nbytes = BLOSC_HEADER + 4 * blosc.count;
@@ -323,14 +324,14 @@ static int read_blocks(struct worker *worker, const struct source *source, const
         int64_t offset = load_le32(blosc.offsets + 4 * i);
         if (offset < head_nbytes || offset >= blosc.cbytes) return -1;
     }
-    marks.blocksize = blosc.blocksize;
-    memset(marks.needed, 0, (size_t)blosc.count);
-    for_each_range(ranges, mark_blocks, &marks);
+    blocks.blocksize = blosc.blocksize;
+    memset(blocks.needed, 0, (size_t)blosc.count);
+    for_each_range(ranges, add_blocks, &blocks);
     /* The last block is shorter than the others. A buffer that consists of it alone would not be valid. */
-    if (marks.needed[blosc.count - 1] && nbytes % blosc.blocksize) marks.needed[blosc.count - 2] = 1;
+    if (blocks.needed[blosc.count - 1] && nbytes % blosc.blocksize) blocks.needed[blosc.count - 2] = 1;
     int64_t needed = 0;
-    for (int64_t i = 0; i < blosc.count; i++) needed += marks.needed[i];
-    return needed == blosc.count ? 1 : read_needed(worker, source, head, &blosc, &marks, box, strides);
+    for (int64_t i = 0; i < blosc.count; i++) needed += blocks.needed[i];
+    return needed == blosc.count ? 1 : read_needed(worker, source, head, &blosc, &blocks, box, strides);
 }
 
 int read_blosc_partially(struct worker *worker, const struct source *source, const struct ranges *ranges,

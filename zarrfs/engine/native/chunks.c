@@ -1,7 +1,5 @@
 /* Reading one chunk: the whole encoded value, or only the parts that the requested elements need. */
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "native.h"
 
@@ -13,88 +11,6 @@
 /* Uncompressed bytes are read in pieces of about this size, so that they are still in the cache of the processor when
  * they are copied. */
 #define MAX_PIECE_NBYTES (512 << 10)
-
-/* Copy a range of the source to `target`. Fails at the end of the file. */
-int fetch(const struct source *source, int64_t offset, int64_t size, unsigned char *target) {
-    if (offset < 0 || size < 0 || offset > source->size || size > source->size - offset) return -1;
-    if (source->memory) {
-        memcpy(target, source->memory + offset, (size_t)size);
-        return 0;
-    }
-    while (size > 0) {
-        if (source->request_count) ++*source->request_count;
-        ssize_t done = pread(source->fd, target, (size_t)size, source->base + offset);
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) return -1;
-        target += done;
-        offset += done;
-        size -= done;
-    }
-    return 0;
-}
-
-/* -- ranges ------------------------------------------------------------------------------------------------------ */
-
-/* Join runs of elements that are close together, from the fastest dimension outwards. */
-void find_ranges(const struct zarrfs_chain *chain, const struct box *box, const int64_t *strides, int64_t gap,
-                 struct ranges *ranges) {
-    int joined = chain->ndim;
-    ranges->first = 0;
-    ranges->span = chain->itemsize;
-    for (int d = 0; d < chain->ndim; d++) ranges->first += box->start[d] * strides[d];
-    while (joined) {
-        int64_t d = chain->axes[joined - 1], stride = strides[d] * box->step[d];
-        if (box->length[d] != 1 && stride - ranges->span > gap) break;
-        ranges->span += (box->length[d] - 1) * stride;
-        joined--;
-    }
-    ranges->count = joined;
-    ranges->nbytes = ranges->span;
-    for (int i = 0; i < joined; i++) {
-        int64_t d = chain->axes[i];
-        ranges->lengths[i] = box->length[d];
-        ranges->strides[i] = strides[d] * box->step[d];
-        ranges->nbytes *= box->length[d];
-    }
-}
-
-struct position first_position(const struct ranges *ranges) { return (struct position){.start = ranges->first}; }
-
-int next_position(const struct ranges *ranges, struct position *position) {
-    for (int i = ranges->count - 1; i >= 0; i--) {
-        position->start += ranges->strides[i];
-        if (++position->index[i] < ranges->lengths[i]) return 1;
-        position->start -= ranges->lengths[i] * ranges->strides[i];
-        position->index[i] = 0;
-    }
-    return 0;
-}
-
-int for_each_range(const struct ranges *ranges, int (*visit)(void *context, int64_t start, int64_t size),
-                   void *context) {
-    struct position position = first_position(ranges);
-    do
-        if (visit(context, position.start, ranges->span)) return -1;
-    while (next_position(ranges, &position));
-    return 0;
-}
-
-/* Where ranges of the source are fetched to: byte `first` of the chunk goes to `target`. */
-struct plain {
-    const struct source *source;
-    int64_t offset, first;
-    unsigned char *target;
-};
-
-static int fetch_range(void *context, int64_t start, int64_t size) {
-    struct plain *plain = context;
-    return fetch(plain->source, plain->offset + start, size, plain->target + (start - plain->first));
-}
-
-int fetch_ranges(struct worker *worker, const struct source *source, int64_t offset, const struct ranges *ranges) {
-    struct plain plain = {source, offset, 0, reserve(&worker->decoded, (size_t)worker->read->chain->nbytes)};
-    return plain.target ? for_each_range(ranges, fetch_range, &plain) : -1;
-}
 
 /* The number of bytes from the first to the last element of a box. */
 static int64_t box_span(const struct zarrfs_chain *chain, const struct box *box, const int64_t *strides) {
@@ -132,10 +48,10 @@ static int read_pieces(struct worker *worker, const struct source *source, const
     }
     struct ranges ranges;
     find_ranges(chain, box, strides, COALESCING_GAP, &ranges);
-    struct plain plain = {source, 0, ranges.first, reserve(&worker->decoded, (size_t)span)};
-    if (!plain.target || for_each_range(&ranges, fetch_range, &plain)) return -1;
+    unsigned char *target = reserve(&worker->decoded, (size_t)span);
+    if (!target || fetch_ranges(source, 0, &ranges, ranges.first, target)) return -1;
     for (d = 0; d < chain->ndim; d++) piece.start[d] = 0;
-    copy_box(read, &piece, plain.target, strides);
+    copy_box(read, &piece, target, strides);
     return 0;
 }
 

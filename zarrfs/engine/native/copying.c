@@ -190,3 +190,14 @@ int is_partial(const struct zarrfs_read *read, const struct box *box) {
         if (box->length[d] != read->chain->shape[d]) return 1;
     return 0;
 }
+
+void entry_box(const struct zarrfs_read *read, const int64_t *entries, struct box *box) {
+    box->out = read->out;
+    for (int d = 0; d < read->chain->ndim; d++) {
+        const struct zarrfs_dimension *dimension = &read->dimensions[d];
+        box->start[d] = dimension->start[entries[d]];
+        box->length[d] = dimension->length[entries[d]];
+        box->step[d] = dimension->step;
+        box->out += dimension->target[entries[d]] * read->out_strides[d];
+    }
+}

@@ -191,13 +191,32 @@ struct position {
     int64_t index[MAX_NDIM], start;
 };
 
-/* All functions that return int return 0 on success. */
+/* The files in the order of their calls: a file calls functions of the files before it only. All functions that return
+ * int return 0 on success. */
+
+/* sources.c */
 
 /* Return at least `size` bytes that stay valid until the next call for this buffer, or NULL. */
 unsigned char *reserve(struct buffer *buffer, size_t size);
+/* Copy a range of the source to `target`. Fails at the end of the file. */
 int fetch(const struct source *source, int64_t offset, int64_t size, unsigned char *target);
+/* Whether the file has the modification time and the size that it had before. */
+int is_unchanged(int fd, const struct stat *before);
 
+/* paths.c */
+
+/* Write the name of a value relative to the directory to MAX_NAME bytes. Fails if it is too long. */
+int format_name(const struct zarrfs_read *read, const int64_t *value, char *name);
+/* Open a file or directory below the directory; return a descriptor, or -1 and errno. Symbolic links are not followed.
+ * `name` may be changed. */
+int open_below(int directory, char *name, int flags);
+
+/* copying.c */
+
+/* Set the strides in bytes, per dimension of the array, of a chunk of `shape` as it is stored. */
 void chunk_strides(const struct zarrfs_chain *chain, const int64_t *shape, int64_t *strides);
+/* Set the box of the selected elements of one chunk, which is given by its entry in each dimension. */
+void entry_box(const struct zarrfs_read *read, const int64_t *entries, struct box *box);
 void copy_box(const struct zarrfs_read *read, const struct box *box, const unsigned char *chunk,
               const int64_t *strides);
 /* The reverse: copy the elements of `box->out` to a chunk. */
@@ -205,22 +224,10 @@ void store_box(const struct zarrfs_read *read, const struct box *box, unsigned c
 void fill_box(const struct zarrfs_read *read, const struct box *box);
 /* Whether the box is a whole chunk that lies in the output as it is stored. */
 int is_direct(const struct zarrfs_read *read, const struct box *box);
+/* Whether the box lacks elements of the chunk. */
+int is_partial(const struct zarrfs_read *read, const struct box *box);
 
-int decode_step(struct worker *worker, int step, const unsigned char *data, int64_t size, unsigned char *out,
-                int64_t capacity);
-void free_contexts(struct worker *worker);
-int check_blosc_header(const unsigned char *header, int64_t available, int64_t nbytes);
-/* Decode the beginning of a zstd frame to `worker->decoded`, at least `needed` of its `nbytes` bytes. Return 1 if this is
- * not possible, or would not save much: the whole frame is to be decoded. */
-int decode_zstd_begin(struct worker *worker, const unsigned char *data, int64_t size, int64_t nbytes, int64_t needed);
-/* Decode a Blosc buffer in memory and copy the elements of the box, for which a decoded chunk has the given strides.
- * Return 1 if the library is to decode the whole buffer. */
-int read_blosc_elements(struct worker *worker, const unsigned char *data, int64_t size, int64_t nbytes,
-                        const struct box *box, const int64_t *strides);
-/* The same for a value of which only the blocks of `ranges` are read. Return 1 if the whole value is to be decoded: it
- * is in the memory of `whole` if that is not NULL. */
-int read_blosc_partially(struct worker *worker, const struct source *source, const struct ranges *ranges,
-                         const struct box *box, const int64_t *strides, struct source *whole);
+/* ranges.c */
 
 /* Find the ranges of a box. Those that are at most `gap` bytes apart are joined. */
 void find_ranges(const struct zarrfs_chain *chain, const struct box *box, const int64_t *strides, int64_t gap,
@@ -231,23 +238,44 @@ int next_position(const struct ranges *ranges, struct position *position);
 /* Call `visit` for each range, in ascending order, until it returns another number than 0. */
 int for_each_range(const struct ranges *ranges, int (*visit)(void *context, int64_t start, int64_t size),
                    void *context);
-/* Fetch ranges to their places in `worker->decoded`. The chunk begins at `offset` of the source. */
-int fetch_ranges(struct worker *worker, const struct source *source, int64_t offset, const struct ranges *ranges);
+/* Fetch ranges of a chunk that begins at `offset` of the source. Byte `first` of the chunk goes to `target`. */
+int fetch_ranges(const struct source *source, int64_t offset, const struct ranges *ranges, int64_t first,
+                 unsigned char *target);
+
+/* codecs.c */
+
+int check_blosc_header(const unsigned char *header, int64_t available, int64_t nbytes);
+int decode_step(struct worker *worker, int step, const unsigned char *data, int64_t size, unsigned char *out,
+                int64_t capacity);
+/* Decode the beginning of a zstd frame to `worker->decoded`, at least `needed` of its `nbytes` bytes. Return 1 if this is
+ * not possible, or would not save much: the whole frame is to be decoded. */
+int decode_zstd_begin(struct worker *worker, const unsigned char *data, int64_t size, int64_t nbytes, int64_t needed);
+void free_contexts(struct worker *worker);
+
+/* blosc.c */
+
+/* Decode a Blosc buffer in memory and copy the elements of the box, for which a decoded chunk has the given strides.
+ * Return 1 if the library is to decode the whole buffer. */
+int read_blosc_elements(struct worker *worker, const unsigned char *data, int64_t size, int64_t nbytes,
+                        const struct box *box, const int64_t *strides);
+/* The same for a value of which only the blocks of `ranges` are read. Return 1 if the whole value is to be decoded: it
+ * is in the memory of `whole` if that is not NULL. */
+int read_blosc_partially(struct worker *worker, const struct source *source, const struct ranges *ranges,
+                         const struct box *box, const int64_t *strides, struct source *whole);
+
+/* chunks.c */
 
 int read_chunk(struct worker *worker, const struct source *source, const struct box *box);
 /* Read only a part of the value if that is possible and less work: 0 done, 1 read the whole value, -1 failure. */
 int read_chunk_partially(struct worker *worker, const struct source *source, const struct box *box);
-int is_partial(const struct zarrfs_read *read, const struct box *box);
 
+/* shards.c */
+
+/* Read part number `part` of the requested inner chunks of an open shard. */
 int read_shard(struct worker *worker, int fd, const struct stat *status, const int64_t *value, int64_t part);
-void entry_box(const struct zarrfs_read *read, const int64_t *entries, struct box *box);
-int is_unchanged(int fd, const struct stat *before);
 
-/* Write the name of a value relative to the directory to MAX_NAME bytes. Fails if it is too long. */
-int format_name(const struct zarrfs_read *read, const int64_t *value, char *name);
-/* Open a file or directory below the directory; return a descriptor, or -1 and errno. Symbolic links are not followed.
- * `name` may be changed. */
-int open_below(int directory, char *name, int flags);
+/* reading.c, which also has the exported functions of a read; zarrfs_check is in checks.c. */
+
 int64_t now_ns(void);
 void free_worker(struct worker *worker);
 

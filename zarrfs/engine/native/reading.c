@@ -1,18 +1,15 @@
-/* Execution of a read: names, files, and the threads that take tasks from a counter. */
+/* Execution of a read: its tasks, and the threads that take them from a counter. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "native.h"
-
 
 int zarrfs_native_version(void) { return ZARRFS_NATIVE_VERSION; }
 
@@ -24,95 +21,7 @@ void zarrfs_structure_sizes(int64_t sizes[5]) {
     sizes[4] = sizeof(struct zarrfs_functions);
 }
 
-unsigned char *reserve(struct buffer *buffer, size_t size) {
-    if (size > buffer->capacity || !buffer->data) {
-        free(buffer->data);
-        buffer->data = malloc(size ? size : 1);
-        buffer->capacity = buffer->data ? size : 0;
-    }
-    return buffer->data;
-}
-
-/* -- files ------------------------------------------------------------------------------------------------------- */
-
-/* Write the name of a value relative to the directory. Fails if it is too long. */
-int format_name(const struct zarrfs_read *read, const int64_t *value, char *name) {
-    int ndim = read->chain->ndim;
-    size_t length = strlen(read->head);
-    if (length >= MAX_NAME) return -1;
-    memcpy(name, read->head, length);
-    for (int i = 0; i < ndim; i++) {
-        int d = read->names_reversed ? ndim - 1 - i : i;
-        char digits[24];
-        int count = 0;
-        uint64_t number = (uint64_t)read->dimensions[d].value[value[d]];
-        do digits[count++] = (char)('0' + number % 10);
-        while (number /= 10);
-        if (length + (size_t)count + 2 > MAX_NAME) return -1;
-        if (length) name[length++] = (char)read->separator;
-        while (count) name[length++] = digits[--count];
-    }
-    name[length] = 0;
-    return 0;
-}
-
-/* Open each directory of the path in turn, without following a link. For kernels without openat2. */
-static int open_stepwise(int directory, char *name, int flags) {
-    int current = directory;
-    for (char *slash; (slash = strchr(name, '/')); name = slash + 1) {
-        *slash = 0;
-        int next = openat(current, name, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        int error = errno;
-        if (current != directory) close(current);
-        errno = error;
-        if (next < 0) return -1;
-        current = next;
-    }
-    int fd = openat(current, name, flags);
-    int error = errno;
-    if (current != directory) close(current);
-    errno = error;
-    return fd;
-}
-
-/* ZARRFS_WITHOUT_OPENAT2 is defined by tests of the other implementation. */
-#if defined(SYS_openat2) && !defined(ZARRFS_WITHOUT_OPENAT2)
-#define HAS_OPENAT2
-struct zarrfs_open_how {
-    uint64_t flags, mode, resolve;
-};
-#define RESOLVE_NO_SYMLINKS_AND_BENEATH (0x04 | 0x08)
-#endif
-
-/* Open a file below the directory. Symbolic links are not followed: the caller decides where they may lead. */
-int open_below(int directory, char *name, int flags) {
-    if (!strchr(name, '/')) return openat(directory, name, flags | O_NOFOLLOW);
-#ifdef HAS_OPENAT2
-    struct zarrfs_open_how how = {(uint64_t)flags, 0, RESOLVE_NO_SYMLINKS_AND_BENEATH};
-    int fd = (int)syscall(SYS_openat2, directory, name, &how, sizeof how);
-    if (fd >= 0 || (errno != ENOSYS && errno != EPERM && errno != EINVAL && errno != EAGAIN)) return fd;
-#endif
-    return open_stepwise(directory, name, flags | O_NOFOLLOW);
-}
-
-int is_unchanged(int fd, const struct stat *before) {
-    struct stat now;
-    return !fstat(fd, &now) && now.st_mtim.tv_sec == before->st_mtim.tv_sec &&
-           now.st_mtim.tv_nsec == before->st_mtim.tv_nsec && now.st_size == before->st_size;
-}
-
 /* -- tasks ------------------------------------------------------------------------------------------------------- */
-
-void entry_box(const struct zarrfs_read *read, const int64_t *entries, struct box *box) {
-    box->out = read->out;
-    for (int d = 0; d < read->chain->ndim; d++) {
-        const struct zarrfs_dimension *dimension = &read->dimensions[d];
-        box->start[d] = dimension->start[entries[d]];
-        box->length[d] = dimension->length[entries[d]];
-        box->step[d] = dimension->step;
-        box->out += dimension->target[entries[d]] * read->out_strides[d];
-    }
-}
 
 /* Read one chunk: the value is a file. */
 static int read_file(struct worker *worker, int fd, const struct stat *status, const int64_t *value) {
@@ -258,74 +167,4 @@ int zarrfs_execute(struct zarrfs_read *read) {
     run_tasks(&workers[0]);
     while (started) pthread_join(threads[--started], NULL);
     return read->next < read->value_count * read->parts;
-}
-
-/* -- checks ------------------------------------------------------------------------------------------------------ */
-
-static int check_chain(const struct zarrfs_chain *chain) {
-    int64_t nbytes = chain->itemsize, seen = 0;
-    if (chain->ndim < 1 || chain->ndim > MAX_NDIM || chain->step_count < 0 || chain->step_count > MAX_STEPS ||
-        chain->itemsize < 1 || chain->max_encoded < 0)
-        return -1;
-    if (chain->element != ELEMENT_COPY && chain->element != ELEMENT_BOOL && chain->element != ELEMENT_SWAP2 &&
-        chain->element != ELEMENT_SWAP4 && chain->element != ELEMENT_SWAP8)
-        return -1;
-    if (chain->element > 1 && chain->itemsize % chain->element) return -1;
-    if (chain->element == ELEMENT_BOOL && chain->itemsize != 1) return -1;
-    int compressors = 0;
-    for (int i = 0; i < chain->step_count; i++) compressors += chain->steps[i] != STEP_CRC32C;
-    if (compressors > 1) return -1;
-    for (int d = 0; d < chain->ndim; d++) {
-        if (chain->shape[d] < 1 || chain->axes[d] < 0 || chain->axes[d] >= chain->ndim) return -1;
-        if (chain->n5 && (chain->n5_axes[d] < 0 || chain->n5_axes[d] >= chain->ndim)) return -1;
-        if (__builtin_mul_overflow(nbytes, chain->shape[d], &nbytes)) return -1;
-        seen |= (int64_t)1 << chain->axes[d];
-    }
-    return nbytes == chain->nbytes && seen == ((int64_t)1 << chain->ndim) - 1 ? 0 : -1;
-}
-
-static int check_dimension(const struct zarrfs_read *read, int d) {
-    const struct zarrfs_dimension *dimension = &read->dimensions[d];
-    if (dimension->value_count < 1 || dimension->step < 1 || dimension->first[0] != 0 ||
-        dimension->first[dimension->value_count] != dimension->entry_count)
-        return -1;
-    for (int64_t i = 0; i < dimension->entry_count; i++) {
-        int64_t start = dimension->start[i], length = dimension->length[i], target = dimension->target[i], last;
-        if (start < 0 || length < 1 || target < 0 || dimension->chunk[i] < 0) return -1;
-        if (__builtin_mul_overflow(length - 1, dimension->step, &last) ||
-            __builtin_add_overflow(last, start, &last) || last >= read->chain->shape[d])
-            return -1;
-        if (target > read->out_shape[d] || length > read->out_shape[d] - target) return -1;
-        if (i && target != dimension->target[i - 1] + dimension->length[i - 1]) return -1;
-    }
-    for (int64_t k = 0; k < dimension->value_count; k++) {
-        int64_t low = dimension->first[k], high = dimension->first[k + 1], begin;
-        if (dimension->value[k] < 0 || low >= high || high > dimension->entry_count) return -1;
-        if (!read->shard->present) {
-            if (high - low != 1) return -1;
-            continue;
-        }
-        if (__builtin_mul_overflow(dimension->value[k], read->shard->grid[d], &begin)) return -1;
-        for (int64_t i = low; i < high; i++)
-            if (dimension->chunk[i] < begin || dimension->chunk[i] - begin >= read->shard->grid[d]) return -1;
-    }
-    return 0;
-}
-
-int zarrfs_check(const struct zarrfs_read *read) {
-    int64_t values = 1, cells = 16, tasks;
-    if (check_chain(read->chain) || read->parts < 1 || read->next < 0) return -1;
-    if (read->kept && (!read->stamps || read->shard->present)) return -1;
-    if (read->parts > 1 && (!read->stamps || !read->shard->present)) return -1;
-    if (read->separator != '/' && read->separator != '.') return -1;
-    for (int d = 0; d < read->chain->ndim; d++) {
-        if (read->shard->present && (read->shard->grid[d] < 1 ||
-                                     __builtin_mul_overflow(cells, read->shard->grid[d], &cells)))
-            return -1;
-        if (check_dimension(read, d)) return -1;
-        if (__builtin_mul_overflow(values, read->dimensions[d].value_count, &values)) return -1;
-    }
-    if (read->shard->present && read->shard->index_nbytes != cells + (read->shard->index_has_checksum ? 4 : 0))
-        return -1;
-    return values == read->value_count && !__builtin_mul_overflow(values, read->parts, &tasks) ? 0 : -1;
 }

@@ -1,12 +1,8 @@
-/* Execution of a write: chunks, and the threads that take tasks from a counter. */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
+/* Execution of a write: the threads that take tasks from a counter. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "writing.h"
 
@@ -14,124 +10,6 @@ void zarrfs_write_structure_sizes(int64_t sizes[3]) {
     sizes[0] = sizeof(struct zarrfs_write);
     sizes[1] = sizeof(struct zarrfs_encoders);
     sizes[2] = sizeof(struct zarrfs_step_options);
-}
-
-/* -- chunks ------------------------------------------------------------------------------------------------------ */
-
-int covers_chunk(const struct zarrfs_read *read, const struct box *box) { return !is_partial(read, box); }
-
-int is_whole(const struct zarrfs_write *write, const int64_t *value) {
-    const struct zarrfs_read *read = &write->read;
-    for (int d = 0; d < read->chain->ndim; d++) {
-        const struct zarrfs_dimension *dimension = &read->dimensions[d];
-        int64_t length = read->chain->shape[d] * (read->shard->present ? read->shard->grid[d] : 1);
-        int64_t rest = write->shape[d] - dimension->value[value[d]] * length;
-        int64_t low = dimension->first[value[d]], high = dimension->first[value[d] + 1];
-        int64_t count = dimension->target[high - 1] + dimension->length[high - 1] - dimension->target[low];
-        if (count != (rest < length ? rest : length)) return 0;
-    }
-    return 1;
-}
-
-int is_deleted(const struct zarrfs_write *write, const unsigned char *data) {
-    size_t itemsize = (size_t)write->read.chain->itemsize, nbytes = (size_t)write->read.chain->nbytes;
-    if (!write->delete_filled || memcmp(data, write->stored_fill, itemsize)) return 0;
-    return !memcmp(data, data + itemsize, nbytes - itemsize);
-}
-
-/* The whole chunk in the memory of the writer. */
-static void whole_box(struct writer *writer, struct box *box) {
-    const struct zarrfs_chain *chain = writer->write->read.chain;
-    for (int d = 0; d < chain->ndim; d++) {
-        box->start[d] = 0;
-        box->step[d] = 1;
-        box->length[d] = chain->shape[d];
-    }
-    box->out = writer->chunk.data;
-}
-
-int assemble_chunk(struct writer *writer, const struct box *box, int covered, const struct source *old,
-                   const unsigned char **data) {
-    const struct zarrfs_read *read = &writer->write->read;
-    if (covered && is_direct(read, box)) {
-        *data = box->out;
-        return 0;
-    }
-    unsigned char *chunk = reserve(&writer->chunk, (size_t)read->chain->nbytes);
-    if (!chunk) return -1;
-    if (!covered) {
-        struct box all;
-        whole_box(writer, &all);
-        if (!old)
-            fill_box(&writer->stored, &all);
-        else if (read_chunk(&writer->reader, old, &all))
-            return -1;
-    }
-    *data = chunk;
-    for (int d = 0; d < read->chain->ndim; d++)
-        if (!box->length[d]) return 0;
-    store_box(read, box, chunk, writer->strides);
-    return 0;
-}
-
-/* The header of an N5 block in the mode "default", in the shape of the chunk. Return its size. */
-static int64_t make_n5_header(const struct zarrfs_chain *chain, unsigned char *header) {
-    unsigned char *position = header;
-    uint32_t words[MAX_NDIM + 1] = {(uint32_t)chain->ndim};
-    for (int i = 0; i < chain->ndim; i++) words[i + 1] = (uint32_t)chain->shape[chain->n5_axes[i]];
-    for (int i = 0; i <= chain->ndim; i++)
-        for (int shift = 24; shift >= 0; shift -= 8) *position++ = (unsigned char)(words[i] >> shift);
-    return position - header;
-}
-
-static int store_chunk(struct writer *writer, char *name, int64_t number, const unsigned char *data) {
-    const struct zarrfs_write *write = writer->write;
-    const struct zarrfs_chain *chain = write->read.chain;
-    const unsigned char *encoded;
-    int64_t size;
-    struct value_file file;
-    if (encode_steps(&writer->encoder, write, data, chain->nbytes, &encoded, &size)) return -1;
-    if (begin_file(writer, name, number, &file)) return -1;
-    unsigned char header[4 * (MAX_NDIM + 1)];
-    int64_t header_nbytes = chain->n5 ? make_n5_header(chain, header) : 0;
-    if ((header_nbytes && write_file_range(&file, header, header_nbytes, 0)) ||
-        write_file_range(&file, encoded, size, header_nbytes)) {
-        abandon_file(&file);
-        return -1;
-    }
-    return commit_file(writer, &file);
-}
-
-/* Write one chunk: the value is a file. */
-static int write_chunk(struct writer *writer, int64_t number, const int64_t *value) {
-    const struct zarrfs_write *write = writer->write;
-    const struct zarrfs_read *read = &write->read;
-    int64_t entries[MAX_NDIM];
-    char name[MAX_NAME], copy[MAX_NAME];
-    struct box box;
-    const unsigned char *data;
-    if (format_name(read, value, name)) return -1;
-    for (int d = 0; d < read->chain->ndim; d++) entries[d] = read->dimensions[d].first[value[d]];
-    entry_box(read, entries, &box);
-    int covered = covers_chunk(read, &box), fd = -1;
-    struct source old = {NULL, -1, 0, 0, NULL};
-    struct stat status;
-    if (!covered && !is_whole(write, value)) {
-        memcpy(copy, name, sizeof copy);
-        do fd = open_below(read->directory, copy, READ_FLAGS);
-        while (fd < 0 && errno == EINTR);
-        if (fd < 0 && errno != ENOENT) return -1;
-        if (fd >= 0 && (fstat(fd, &status) || !S_ISREG(status.st_mode))) {
-            close(fd);
-            return -1;
-        }
-        old.fd = fd;
-        old.size = fd >= 0 ? status.st_size : 0;
-    }
-    int failed = assemble_chunk(writer, &box, covered, fd >= 0 ? &old : NULL, &data);
-    if (fd >= 0) close(fd);
-    if (failed) return -1;
-    return is_deleted(write, data) ? delete_value(writer, name) : store_chunk(writer, name, number, data);
 }
 
 /* -- tasks ------------------------------------------------------------------------------------------------------- */

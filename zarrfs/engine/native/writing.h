@@ -133,10 +133,16 @@ struct value_file {
     char temporary[256];
 };
 
+/* The files in the order of their calls, as in native.h. */
+
+/* encoding.c */
+
 /* Encode `size` bytes with all steps. The result is valid until the next call, or is `data` itself. */
 int encode_steps(struct encoder *encoder, const struct zarrfs_write *write, const unsigned char *data, int64_t size,
                  const unsigned char **encoded, int64_t *encoded_size);
 void free_encoder(struct encoder *encoder);
+
+/* files.c */
 
 /* Create a temporary file for a value in its directory, which is created if needed. `number` is that of the value, and
  * `name` must stay valid. The file is committed or abandoned before another one is begun by the same writer. */
@@ -149,6 +155,8 @@ void abandon_file(struct value_file *file);
 int delete_value(struct writer *writer, char *name);
 void close_parent(struct writer *writer);
 
+/* chunk_writing.c */
+
 /* Set `data` to the stored form of a chunk before the steps: the elements of the box, and for the rest the old data, or
  * the fill value if `old` is NULL. `covered`: whether the box is the whole chunk. */
 int assemble_chunk(struct writer *writer, const struct box *box, int covered, const struct source *old,
@@ -158,6 +166,10 @@ int is_deleted(const struct zarrfs_write *write, const unsigned char *data);
 int covers_chunk(const struct zarrfs_read *read, const struct box *box);
 /* Whether all elements of a value that lie in the array are written. */
 int is_whole(const struct zarrfs_write *write, const int64_t *value);
+/* Write value number `number`, which is a chunk. */
+int write_chunk(struct writer *writer, int64_t number, const int64_t *value);
+
+/* shard_output.c */
 
 /* Append bytes, or a range of the old shard. */
 int add_bytes(struct output *output, const unsigned char *data, int64_t size);
@@ -165,6 +177,8 @@ int add_old_bytes(struct output *output, int64_t offset, int64_t size);
 /* Write all bytes to the file at `*position`, which is advanced, and empty the output. */
 int write_output(struct output *output, int old_fd, const struct value_file *file, int64_t *position);
 void free_output(struct output *output);
+
+/* shard_writing.c; write_shard is called by writing.c, which has the exported functions. */
 
 /* The shards that are being written, of values `first` to `first + count`. NULL if memory is exhausted. */
 struct jobs *create_jobs(const struct zarrfs_write *write, int64_t first, int64_t count);
