@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from math import prod
 from typing import Any, NamedTuple
@@ -16,10 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zarrfs.engine.cache import MAX_RECENT_READS
-from zarrfs.engine.codecs.base import BytesBytesCodec
-from zarrfs.engine.codecs.sharding.codec import ShardingCodec
-from zarrfs.engine.codecs.sharding.fetching import MISSING
 from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes, flat_boxes
+from zarrfs.engine.io.cached_chunks import NOT_STORED, CachedChunks
 from zarrfs.engine.io.flat import MAX_SURPLUS_FACTOR, Box, enclosing_box
 from zarrfs.engine.io.storage import ArrayStorage
 
@@ -27,10 +25,6 @@ __all__ = ["DecodedChunks"]
 
 Array = np.ndarray[Any, Any]
 Coords = tuple[int, ...]
-_Key = tuple[Hashable, ...]
-
-MAX_CHECKED = 1 << 16
-"""The maximum number of stored values whose last comparison with the store is remembered."""
 
 MAX_MEMOIZED_PARTS = 1 << 10
 """The maximum number of remembered divisions of an interval of one dimension into chunks."""
@@ -38,9 +32,6 @@ MAX_MEMOIZED_PARTS = 1 << 10
 MAX_RECENT_BOXES = 1 << 10
 MAX_RECENT_CHUNKS = 64
 """The maximum number of remembered ranges of chunks that were found together, and of the chunks of one of them."""
-
-NOT_STORED = object()
-"""In place of the stamp of a stored value that does not exist."""
 
 
 class _Part(NamedTuple):
@@ -84,7 +75,6 @@ class DecodedChunks:
     ) -> None:
         self._storage = storage
         self._max_age = max_age
-        self._confirm = confirm
         self._clock = clock
         ndim = len(storage.spec.shape)
         self._axes = flat_axes(order, ndim)
@@ -92,11 +82,10 @@ class DecodedChunks:
             None if self._axes == tuple(range(ndim)) else [self._axes.index(i) for i in range(ndim)]
         )
         self._shape = tuple(storage.spec.shape[axis] for axis in self._axes)
-        self._shards = _shard_grid(storage)
-        chunks = _chunk_shape(storage)
+        self._cached = CachedChunks(storage, confirm)
+        chunks = self._cached.chunk_shape
         self._chunks = None if chunks is None else tuple(chunks[axis] for axis in self._axes)
-        self.decodes_whole_chunks = self._chunks is not None and _decodes_whole_chunks(storage)
-        self._checked: dict[Hashable, tuple[float, Hashable]] = {}
+        self.decodes_whole_chunks = self._cached.decodes_whole_chunks
         self._parts: dict[tuple[int, int, int], list[_Part]] = {}
         self._recent: dict[Coords, _Found] = {}
 
@@ -149,7 +138,7 @@ class DecodedChunks:
             for (low, high), length in zip(box, self._chunks, strict=True)
         ]
         if prod(map(len, ranges)) <= MAX_RECENT_READS // 4:
-            values, keys = self._keys(self._in_array_order(list(product(*ranges))))
+            values, keys = self._cached.keys(self._in_array_order(list(product(*ranges))))
             self._storage.cache.record_reads(list({*values, *keys}))
 
     def copy_box(
@@ -234,7 +223,7 @@ class DecodedChunks:
                 storage.cache.count_hits(count)
                 return chunks
         coords = [(*[part.chunk for part in head], part.chunk) for head in heads for part in line]
-        found = self._look_up(self._in_array_order(coords), now, oldest)
+        found = self._cached.find(self._in_array_order(coords), now, oldest)
         if found is None:
             return None
         chunks, checked = found
@@ -245,108 +234,8 @@ class DecodedChunks:
             self._recent[key] = _Found(changes, checked, references)
         return chunks
 
-    def _look_up(self, coords: list[Coords], now: float, oldest: float) -> tuple[list[Any], float] | None:
-        """Return the decoded chunks as ``_find`` does, and the time of the earliest of the comparisons with the store.
-        Comparisons that were made until ``oldest`` are repeated.
-        """
-        storage = self._storage
-        values, keys = self._keys(coords)
-        is_checked = False
-        earliest = now
-        chunks: list[Any] = []
-        for value, key, entry in zip(values, keys, storage.cache.find(keys), strict=True):
-            known = self._checked.get(value)
-            # An entry with another stamp was added after the last comparison.
-            if known is None or known[0] <= oldest or (entry is not None and entry[0] != known[1]):
-                known = self._check(value, now)
-                is_checked = True
-            earliest = min(earliest, known[0])
-            if entry is not None:
-                if entry[0] != known[1]:
-                    return None
-                chunks.append(entry[1])
-            elif storage.access.fill_missing and (known[1] is NOT_STORED or self._is_empty(key, known[1])):
-                chunks.append(NOT_STORED)
-            else:
-                return None
-        if is_checked:
-            self._confirm()
-        return chunks, earliest
-
     def _in_array_order(self, coords: list[Coords]) -> list[Coords]:
         """Return coordinates with the dimensions in the order of the array instead of that of the stream."""
         if self._positions is None:
             return coords
         return [tuple([each[i] for i in self._positions]) for each in coords]
-
-    def _keys(self, coords: list[Coords]) -> tuple[list[_Key], list[_Key]]:
-        """Return the cache keys of the stored values that contain chunks, and those of the chunks."""
-        grid = self._shards
-        if grid is None:
-            keys = self._storage.cache_keys(coords)
-            return keys, keys
-        values = self._storage.cache_keys(
-            tuple([c // n for c, n in zip(each, grid, strict=True)]) for each in coords
-        )
-        inner = [tuple([c % n for c, n in zip(each, grid, strict=True)]) for each in coords]
-        return values, [(*value, part) for value, part in zip(values, inner, strict=True)]
-
-    def _check(self, key: _Key, now: float) -> tuple[float, Hashable]:
-        """Compare a stored value with the store: return the time, and its stamp or NOT_STORED. ``key`` is its cache
-        key.
-        """
-        store, access = self._storage.store, self._storage.access
-        coords: Any = key[-1]
-        name = self._storage.key(coords)
-        with store.open_value(name) as value:
-            stamp = access.stamp(value)
-        has_unknown_version = stamp is None or access.assumes_unchanged_data
-        if has_unknown_version and store.concurrency == 1 and not store.exists(name):
-            stamp = NOT_STORED
-        checked = (now, object() if stamp is None else stamp)
-        if len(self._checked) >= MAX_CHECKED:
-            self._checked.clear()
-        self._checked[key] = checked
-        return checked
-
-    def _is_empty(self, key: _Key, stamp: Hashable) -> bool:
-        """Return whether the cached index of the shard states that an inner chunk is missing."""
-        if self._shards is None:
-            return False
-        (found,) = self._storage.cache.find([(*key[:-1], "index")])
-        if found is None or found[0] != stamp:
-            return False
-        return bool((found[1][key[-1]] == MISSING).all())
-
-
-def _shard_grid(storage: ArrayStorage) -> Coords | None:
-    """Return the number of inner chunks of a shard in each dimension, or None if the array is not sharded."""
-    sharding = storage.sharding()
-    if sharding is None or storage.chunk_shape is None:
-        return None
-    return tuple(-(-n // part) for n, part in zip(storage.chunk_shape, sharding[1], strict=True))
-
-
-def _chunk_shape(storage: ArrayStorage) -> Coords | None:
-    """Return the shape of the chunks (of the inner chunks) that the cache holds, or None if it is not used."""
-    if storage.pipeline is None or storage.dtype.hasobject or not storage.dtype.itemsize:
-        return None
-    if not storage.spec.shape or not prod(storage.spec.shape) or storage.chunk_shape is None:
-        return None
-    if storage.store.concurrency > 1 and not storage.access.assumes_unchanged_data:
-        return None
-    if not storage.pipeline.chain.sharded:
-        return tuple(max(1, length) for length in storage.chunk_shape)
-    codecs = storage.spec.codecs
-    if len(codecs) != 1 or not isinstance(codecs[0], ShardingCodec):
-        return None
-    if any(isinstance(codec, ShardingCodec) for codec in codecs[0].codecs):
-        return None
-    return codecs[0].chunk_shape
-
-
-def _decodes_whole_chunks(storage: ArrayStorage) -> bool:
-    codecs = storage.spec.codecs
-    if len(codecs) == 1 and isinstance(codecs[0], ShardingCodec):
-        return not all(codec.partial for codec in codecs[0].codecs if isinstance(codec, BytesBytesCodec))
-    return storage.pipeline is not None and not storage.pipeline.chain.supports_partial
