@@ -217,7 +217,7 @@ def test_a_tiff_strip_that_expands_beyond_its_size_is_an_error(
     with tifffile.TiffWriter(path) as writer:
         bomb = zlib.compress(bytes(1 << 24), 9)
         writer.write(iter([bomb]), shape=(20, 24), dtype="u2", compression="zlib", metadata=None)
-    monkeypatch.setattr("zarrfs.foreign.tiff_checks.MAX_SEGMENT_NBYTES", 1 << 20)
+    monkeypatch.setattr("zarrfs.foreign.tiff.checks.MAX_SEGMENT_NBYTES", 1 << 20)
     decoded: list[int] = []
     decompress = zlib.decompress
     monkeypatch.setattr("zlib.decompress", lambda data: decoded.append(1) or decompress(data))

@@ -11,6 +11,8 @@ from typing import Any
 
 import zarrfs
 from zarrfs.engine.locations import HDF5_MAGIC
+from zarrfs.engine.locations.local import split_reference_file
+from zarrfs.engine.locations.remote import open_references
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError
 from zarrfs.foreign.image_stacks import is_image_file
@@ -43,7 +45,7 @@ NPY_MAGIC = b"\x93NUMPY"
 HDF5_OFFSETS = (0, 512, 1024, 2048)
 """An HDF5 file may begin with a user block."""
 MAX_SPEC_NBYTES = 1 << 20
-MAX_REFERENCES_NBYTES = 1 << 30
+"""The maximum size of a JSON file that is examined for a TensorStore spec."""
 
 
 def open_node(location: str | Store, path: str, allow_external: bool = False) -> Any:
@@ -57,7 +59,7 @@ def open_node(location: str | Store, path: str, allow_external: bool = False) ->
         found = _find_file(location)
         if found is not None:
             opener, file, inner = found
-            node = open_external_hdf5(file) if allow_external and opener is _hdf5 else opener(file)
+            node = _hdf5(file, allow_external) if opener is _hdf5 else opener(file)
             full = "/".join(filter(None, (inner, path)))
             return zarrfs.open(node, full) if isinstance(node, Store) else node[full] if full else node
     return zarrfs.open(location, path)
@@ -128,28 +130,21 @@ def _opener(file: str) -> Callable[[str], Any] | None:
 
 
 def _tiff(file: str) -> PresentedStore:
-    from zarrfs.foreign.tiff import open_tiff
+    from zarrfs.foreign.tiff.opening import open_tiff
 
     return open_tiff(file)
 
 
 def _npy(file: str) -> PresentedStore:
-    from zarrfs.foreign.npy import open_npy
+    from zarrfs.foreign.arrays.npy import open_npy
 
     return open_npy(file)
 
 
-def _hdf5(file: str) -> PresentedStore:
-    from zarrfs.foreign.hdf5 import open_hdf5
+def _hdf5(file: str, allow_external: bool = False) -> PresentedStore:
+    from zarrfs.foreign.arrays.hdf5 import open_hdf5
 
-    return open_hdf5(file)
-
-
-def open_external_hdf5(file: str) -> PresentedStore:
-    """Open an HDF5 file, and follow its links to other files."""
-    from zarrfs.foreign.hdf5 import open_hdf5
-
-    return open_hdf5(file, allow_external=True)
+    return open_hdf5(file, allow_external=allow_external)
 
 
 def _nrrd(file: str) -> PresentedStore:
@@ -159,7 +154,7 @@ def _nrrd(file: str) -> PresentedStore:
 
 
 def _npz(file: str) -> PresentedStore:
-    from zarrfs.foreign.npz import open_npz
+    from zarrfs.foreign.arrays.npz import open_npz
 
     return open_npz(file)
 
@@ -193,20 +188,13 @@ OPENERS: tuple[tuple[Callable[[str], PresentedStore], Callable[[bytes, str], boo
 
 
 def _json(file: str) -> Any:
-    """Open kerchunk references, or a file with a TensorStore spec. References are not followed to other locations."""
-    size = os.stat(file).st_size
-    if size > MAX_REFERENCES_NBYTES:
-        raise LocationError(
-            f"{file} has {size} bytes; expected references of at most {MAX_REFERENCES_NBYTES}"
-        )
-    document = _parsed(Path(file).read_bytes(), file)
-    if isinstance(document, dict) and "driver" in document and size <= MAX_SPEC_NBYTES:
-        return _open_spec(json.dumps(document))
-    if isinstance(document, dict) and (
-        "refs" in document or ".zgroup" in document or "zarr.json" in document
-    ):
-        try:
-            return zarrfs.open("reference://", storage_options={"fo": file})
-        except ImportError as error:
-            raise LocationError(f"{file}: kerchunk references need fsspec: {error}") from error
-    raise LocationError(f"{file} is neither a set of kerchunk references nor a TensorStore spec")
+    """Open the store of kerchunk references, which are not followed to other locations, or the node of a TensorStore
+    spec.
+    """
+    if os.stat(file).st_size <= MAX_SPEC_NBYTES:
+        document = _parsed(Path(file).read_bytes(), file)
+        if "driver" in document:
+            return _open_spec(json.dumps(document))
+    if split_reference_file(file) is None:
+        raise LocationError(f"{file} is neither a set of kerchunk references nor a TensorStore spec")
+    return open_references(file, "r", None, external=False)

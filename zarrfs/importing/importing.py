@@ -13,10 +13,10 @@ import zarrfs
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.errors import LocationNotFoundError, NodeTypeError, OptionError
+from zarrfs.foreign.arrays.raw import open_raw
 from zarrfs.foreign.image_stacks import IMAGE_SUFFIXES, natural_order, open_image_stack
 from zarrfs.foreign.opening import open_node
 from zarrfs.foreign.presented_store import PresentedStore
-from zarrfs.foreign.raw import open_raw
 from zarrfs.importing.images import find_images, image_of_array, image_of_group, ordered_image
 from zarrfs.tools import CopyReport, build_pyramid, convert
 from zarrfs.tools.copying.option_names import option

@@ -20,7 +20,7 @@ from zarrfs.foreign.metaimage import open_metaimage
 from zarrfs.foreign.nifti import open_nifti
 from zarrfs.foreign.nrrd import open_nrrd
 from zarrfs.foreign.presented_store import PresentedStore
-from zarrfs.foreign.tiff import open_tiff
+from zarrfs.foreign.tiff.opening import open_tiff
 from zarrfs.importing.images import find_images, image_of_group
 from zarrfs.mount.writing.pending import PendingFile
 from zarrfs.ngff.array_transforms import transform_attribute

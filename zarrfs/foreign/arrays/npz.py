@@ -8,8 +8,8 @@ from typing import Any
 
 from zarrfs.engine.stores.regular_files import open_regular_file
 from zarrfs.errors import LocationError, UnsupportedError, ZarrError
+from zarrfs.foreign.arrays.npy import array_of_npy
 from zarrfs.foreign.contiguous import path_stamp
-from zarrfs.foreign.npy import array_of_npy
 from zarrfs.foreign.presented_store import PresentedArray, PresentedStore
 from zarrfs.foreign.stored_values import spooled
 

@@ -24,8 +24,8 @@ from zarrfs.foreign.presented_store import (
     is_presentable,
     plane_chunks,
 )
-from zarrfs.foreign.tiff_checks import check_expansion, check_files, check_pages
-from zarrfs.foreign.tiff_metadata import image_attributes
+from zarrfs.foreign.tiff.checks import check_expansion, check_files, check_pages
+from zarrfs.foreign.tiff.metadata import image_attributes
 from zarrfs.plugins import install_hint
 
 __all__ = ["open_tiff"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-from zarrfs.foreign.tiff_checks import MAX_XML
+from zarrfs.foreign.tiff.checks import MAX_XML
 from zarrfs.ngff.units import unit_name
 
 __all__ = ["image_attributes"]

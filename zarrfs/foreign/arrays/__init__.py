@@ -1,0 +1,1 @@
+"""Files of arrays without pixel sizes: NumPy, raw and HDF5."""
