@@ -130,6 +130,8 @@ ORDER = (
     "zarrfs.engine.io",
     "zarrfs.engine.creation",
     "zarrfs.engine.nodes",
+    "zarrfs.engine.nodes.creation",
+    "zarrfs.engine.nodes.group",
     "zarrfs.engine.locations",
     "zarrfs.engine.open_options",
     "zarrfs.engine.located_nodes",

@@ -27,8 +27,8 @@ from zarrfs.engine.located_nodes import (
     open_existing,
 )
 from zarrfs.engine.locations import Location
-from zarrfs.engine.nodes import creation
 from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.creation import new_nodes
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.open_options import (
     FOR_OPENING,
@@ -270,7 +270,7 @@ def create_group(
     place, inner, shared = located_store(location, "a", storage_options, synchronizer, access)
     with closing_on_failure(place, location):
         full = "/".join(part for part in (inner, normalize_path(path or "")) if part)
-        spec = creation.create_group_node(
+        spec = new_nodes.create_group_node(
             place, full, translated.get("zarr_format", 3), attributes or {}, overwrite
         )
         return Group(place, full, spec, chosen_cache(cache_size), False, access)._share_store(shared)
@@ -299,9 +299,9 @@ def create_array(
             elements per dimension); ``codecs``, or ``filters``, ``serializer`` and ``compressors``; ``fill_value``,
             ``order``, ``dimension_names``, ``dimension_units``, ``attributes``, ``zarr_format``, ``overwrite`` and
             ``access``. All are described in ``creation.array_spec.array_spec`` and
-            ``nodes.creation.create_array_node``. With ``write_data=False`` only shape and dtype are taken from
-            ``data``. ``compressor``, ``object_codec``, ``chunk_shape``, ``config``, ``cache_metadata``, ``read_only``
-            and ``zarr_version`` have the same meaning as in zarr-python.
+            ``nodes.creation.new_nodes.create_array_node``. With ``write_data=False`` only shape and dtype are taken
+            from ``data``. ``compressor``, ``object_codec``, ``chunk_shape``, ``config``, ``cache_metadata``,
+            ``read_only`` and ``zarr_version`` have the same meaning as in zarr-python.
 
     Raises:
         NodeExistsError: there is a node at the path and ``overwrite`` is False.
@@ -319,6 +319,6 @@ def create_array(
     place, inner, shared = located_store(location, "a", storage_options, synchronizer, options.get("access"))
     with closing_on_failure(place, location):
         full = "/".join(part for part in (inner, normalize_path(name or path or "")) if part)
-        array = creation.create_array_node(place, full, chosen_cache(cache_size), **translated)
+        array = new_nodes.create_array_node(place, full, chosen_cache(cache_size), **translated)
         array._read_only = bool(options.get("read_only"))
         return array._share_store(shared)

@@ -11,7 +11,7 @@ import numpy as np
 from zarrfs.engine.creation.array_options import ArrayOptions, OpenGroupOptions, engine_options
 from zarrfs.engine.io.access import Access
 from zarrfs.engine.locations import Location
-from zarrfs.engine.nodes import creation
+from zarrfs.engine.nodes.creation import new_nodes
 from zarrfs.engine.options import check_option_names, check_option_type
 from zarrfs.engine.values import describe_value
 from zarrfs.errors import OptionError
@@ -93,7 +93,7 @@ def chosen_access(
 
 
 def check_array_names(function: str, options: Mapping[str, Any]) -> None:
-    known = set(ArrayOptions.__annotations__) | creation.ARRAY_OPTIONS
+    known = set(ArrayOptions.__annotations__) | new_nodes.ARRAY_OPTIONS
     check_option_names(function, options, known if function == "create_array()" else known | OPEN_OPTIONS)
 
 

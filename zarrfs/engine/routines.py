@@ -16,7 +16,7 @@ from zarrfs.engine.creation.array_options import (
 )
 from zarrfs.engine.locations import Location
 from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.similar_arrays import options_like, spec_of
+from zarrfs.engine.nodes.creation.similar_arrays import options_like, spec_of
 from zarrfs.engine.open import Mode, create_array, open_array
 from zarrfs.engine.options import with_fill_value
 from zarrfs.engine.stores.memory import MemoryStore

@@ -15,8 +15,8 @@ from zarrfs.engine.formats import api as formats
 from zarrfs.engine.io.access import Access
 from zarrfs.engine.json_checks import expect_object
 from zarrfs.engine.model import ArraySpec
-from zarrfs.engine.nodes import creation
 from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.creation import new_nodes
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError, MetadataError, NodeExistsError, NodeNotFoundError, NodeTypeError
 from zarrfs.tensorstore.context import Context
@@ -136,7 +136,7 @@ def open(
     formats.check_writable(array_spec(**options))
     if open_mode.delete:
         store.delete_prefix(path)
-    return creation.create_array_node(store, path, cache, access=access, **options)
+    return new_nodes.create_array_node(store, path, cache, access=access, **options)
 
 
 class _OpenMode:

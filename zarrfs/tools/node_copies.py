@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats import api as formats
-from zarrfs.engine.nodes import creation
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.consolidation_warnings import warn_of_change
+from zarrfs.engine.nodes.creation import new_nodes
+from zarrfs.engine.nodes.creation.similar_arrays import copy_values, options_like
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.hierarchy import replacing
-from zarrfs.engine.nodes.similar_arrays import copy_values, options_like
 from zarrfs.engine.parallel import CORES
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import NodeExistsError, NodeTypeError
@@ -169,13 +169,13 @@ class _CopyOperation:
         if spec is None or not isinstance(source, Array):
             options = options_like(source, {"zarr_format": zarr_format, **self.options})
             options.setdefault("attributes", {} if self.without_attrs else _attributes(source))
-            target = creation.create_array_node(store, path, ChunkCache(0), **options)
+            target = new_nodes.create_array_node(store, path, ChunkCache(0), **options)
             copy_values(source, target)
             return target
         if self.without_attrs:
             spec = replace(spec, attributes={}, document={})
         formats.check_path(store, path, spec.zarr_format)
-        creation.create_ancestors(store, path, spec.zarr_format)
+        new_nodes.create_ancestors(store, path, spec.zarr_format)
         written = formats.write_node(store, path, spec)
         warn_of_change(store, path, spec.zarr_format)
         target = Array(store, path, written, ChunkCache(0), False)

@@ -18,10 +18,10 @@ from zarrfs.engine.formats.json_document import document_limit
 from zarrfs.engine.formats.paths import normalize_path
 from zarrfs.engine.io.access import Access
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
-from zarrfs.engine.nodes import creation
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.consolidation_warnings import warn_of_change, warn_of_omission
-from zarrfs.engine.nodes.group_creation import GroupRoutines
+from zarrfs.engine.nodes.creation import new_nodes
+from zarrfs.engine.nodes.creation.group_methods import GroupRoutines
 from zarrfs.engine.nodes.hierarchy import Tree, delete_node, draw_tree, move_node
 from zarrfs.engine.nodes.node import StoredNode
 from zarrfs.engine.nodes.summary import Info, complete_group_summary, group_summary
@@ -342,7 +342,7 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
         self._check_writable(f"creating {name!r}")
         path = self._join(name)
         with self._document_limit():
-            spec = creation.create_group_node(
+            spec = new_nodes.create_group_node(
                 self._store, path, self.zarr_format, attributes or {}, overwrite
             )
         group = Group(self._store, path, spec, self._cache, False, self._access)
@@ -362,7 +362,7 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
         self._check_writable(f"creating {name!r}")
         node_options = {"zarr_format": self.zarr_format, "access": self._access} | engine_options(options)
         with self._document_limit():
-            array = creation.create_array_node(self._store, self._join(name), self._cache, **node_options)
+            array = new_nodes.create_array_node(self._store, self._join(name), self._cache, **node_options)
         array._read_only = bool(options.get("read_only"))
         return array._share_store(self._open_store)
 
@@ -396,7 +396,7 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
         node = self[name]
         if not isinstance(node, Array):
             raise NodeTypeError(f"{self._store.url}: {node.name} is a group, expected an array")
-        creation.check_required(node, shape, dtype, exact)
+        new_nodes.check_required(node, shape, dtype, exact)
         return node
 
     def __setitem__(self, name: str, value: Any) -> None:
@@ -432,7 +432,7 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
             raise NodeExistsError(f"{self._store.url}: {old!r} cannot be moved into itself")
         formats.check_path(self._store, new, self.zarr_format)
         with self._document_limit():
-            creation.create_ancestors(self._store, new, self.zarr_format)
+            new_nodes.create_ancestors(self._store, new, self.zarr_format)
             move_node(self._store, old, new)
             for path in (old, new):
                 warn_of_change(self._store, path, self.zarr_format)

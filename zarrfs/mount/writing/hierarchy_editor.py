@@ -13,8 +13,8 @@ import numpy as np
 
 from zarrfs.engine.locations import METADATA_NAMES
 from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.creation.similar_arrays import options_like
 from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.nodes.similar_arrays import options_like
 from zarrfs.errors import MetadataError, OptionError, describe_error
 from zarrfs.mount.fuse.refusal import RefusedError
 from zarrfs.mount.options import CreationOptions

@@ -9,9 +9,9 @@ from dataclasses import replace
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.model import ArraySpec, GroupSpec
-from zarrfs.engine.nodes import creation
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.consolidation_warnings import warn_of_change
+from zarrfs.engine.nodes.creation import new_nodes
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.hierarchy import replacing
 from zarrfs.engine.parallel import CORES
@@ -61,7 +61,7 @@ def _run_steps(plan: list[CopyStep], store: Store, options: CopyOptions) -> None
     for step in plan:
         if isinstance(step.node, Group):
             if isinstance(step.spec, GroupSpec) and formats.read_kind(store, step.path) is None:
-                creation.create_group_node(
+                new_nodes.create_group_node(
                     store, step.path, step.spec.zarr_format, step.spec.attributes, False
                 )
             continue
@@ -92,7 +92,7 @@ def _target_array(spec: ArraySpec, store: Store, step: CopyStep) -> Array:
 
 def write_array(store: Store, path: str, spec: ArraySpec, cache: ChunkCache) -> Array:
     """Write the metadata of a new array, and of the groups above it that do not exist."""
-    creation.create_ancestors(store, path, spec.zarr_format)
+    new_nodes.create_ancestors(store, path, spec.zarr_format)
     written = formats.write_node(store, path, spec)
     warn_of_change(store, path, spec.zarr_format)
     return Array(store, path, written, cache, False)

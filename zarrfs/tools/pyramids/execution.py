@@ -11,9 +11,9 @@ from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.paths import join
 from zarrfs.engine.model import ArraySpec, GroupSpec
-from zarrfs.engine.nodes import creation
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.consolidation_warnings import warn_of_change
+from zarrfs.engine.nodes.creation import new_nodes
 from zarrfs.engine.nodes.hierarchy import delete_node, replacing
 from zarrfs.engine.parallel import CORES
 from zarrfs.engine.stores.base import Store
@@ -173,7 +173,7 @@ class PyramidRun:
         """Add attributes to the group of the image, which is created if it does not exist."""
         spec = formats.read_node(store, path, use_consolidated=False)
         if spec is None:
-            creation.create_group_node(store, path, self.plan.specs[0].zarr_format, changes, False)
+            new_nodes.create_group_node(store, path, self.plan.specs[0].zarr_format, changes, False)
         elif isinstance(spec, GroupSpec):
             formats.write_attributes(store, path, replace(spec, attributes={**spec.attributes, **changes}))
         else:

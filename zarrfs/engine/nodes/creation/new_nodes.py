@@ -23,8 +23,8 @@ from zarrfs.engine.io.access import Access
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.consolidation_warnings import warn_of_change
+from zarrfs.engine.nodes.creation.similar_arrays import copy_values
 from zarrfs.engine.nodes.hierarchy import replacing
-from zarrfs.engine.nodes.similar_arrays import copy_values
 from zarrfs.engine.options import check_option_names, check_option_type
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.wrappers.undo import UndoStore

@@ -16,7 +16,7 @@ from zarrfs.engine.creation.array_options import (
 )
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.similar_arrays import options_like, spec_of
+from zarrfs.engine.nodes.creation.similar_arrays import options_like, spec_of
 from zarrfs.engine.options import with_fill_value
 
 __all__ = ["GroupRoutines"]

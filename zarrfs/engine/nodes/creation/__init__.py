@@ -1,0 +1,1 @@
+"""Creation of nodes in a store, and the creation methods of groups."""
