@@ -40,7 +40,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 OUR_LOGGERS = ("zarrfs", "zarrfs_viewer")
 
-PERMANENT_THREADS = ("ThreadPoolExecutor-", "zarrfs-", "zarr_io", "asyncio_", "fsspecIO", "pytest_timeout")
+PERMANENT_THREADS = (
+    "ThreadPoolExecutor-",
+    "zarrfs-",
+    "zarr_io",
+    "asyncio_",
+    "fsspecIO",
+    "Dask-Offload",
+    "pytest_timeout",
+)
 """Prefixes of the names of threads that run until the process exits: our worker pool, and threads of other
 libraries.
 """

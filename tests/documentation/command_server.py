@@ -94,7 +94,16 @@ def import_commands() -> None:
 
     for name in COMMANDS:
         import_module(f"zarrfs.cli.{MODULES.get(name, name)}")
-    for name in ("rich.console", "rich.table", "rich.tree", "fsspec", "yaozarrs", "tifffile", "zarrfs.mount"):
+    for name in (
+        "rich.console",
+        "rich.table",
+        "rich.tree",
+        "fsspec",
+        "yaozarrs",
+        "tifffile",
+        "distributed",
+        "zarrfs.mount",
+    ):
         with suppress(ImportError):
             import_module(name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -151,7 +152,7 @@ def _command_server() -> Iterator[Path]:
 
 @contextmanager
 def _bucket() -> Iterator[None]:
-    """Run an emulator of S3 with an empty bucket named ``bucket``, which s3fs uses by its environment variables."""
+    """Run an emulator of S3, which s3fs uses by its environment variables. The bucket named ``bucket`` is public."""
     import s3fs
 
     from tests.engine.stores.servers import s3_server
@@ -163,7 +164,16 @@ def _bucket() -> Iterator[None]:
             "AWS_SECRET_ACCESS_KEY": "secret",
             "AWS_DEFAULT_REGION": "us-east-1",
         }
-        s3fs.S3FileSystem(skip_instance_cache=True).mkdir("bucket")
+        buckets = s3fs.S3FileSystem(skip_instance_cache=True)
+        buckets.mkdir("bucket")
+        rule = {
+            "Effect": "Allow",
+            "Principal": "*",
+            "Action": "s3:*",
+            "Resource": ["arn:aws:s3:::bucket", "arn:aws:s3:::bucket/*"],
+        }
+        policy = {"Version": "2012-10-17", "Statement": [rule]}
+        buckets.call_s3("put_bucket_policy", Bucket="bucket", Policy=json.dumps(policy))
         try:
             yield
         finally:

@@ -415,6 +415,19 @@ def test_references_by_chains_of_protocols_are_refused(web: WebServer) -> None:
     check_references(open_references(web.folder / "refs.json", "file"), allowed=False)
 
 
+def test_a_cache_of_fsspec_keeps_the_values_of_a_server(web: WebServer, tmp_path: Path) -> None:
+    values = np.arange(12).reshape(3, 4)
+    zarrfs.create_array(web.folder / "cached.zarr", data=values, chunks=(2, 2))
+    options = {"simplecache": {"cache_storage": str(tmp_path / "cache")}}
+    location = f"simplecache::{web.url}/cached.zarr"
+    with zarrfs.open_array(location, storage_options=options, cache_size=0) as array:
+        assert np.array_equal(array[...], values)
+    web.reset()
+    with zarrfs.open_array(location, storage_options=options, cache_size=0) as array:
+        assert np.array_equal(array[...], values)
+    assert [path for path in web.requests if "/c/" in path] == []
+
+
 def test_references_in_a_dictionary_need_allow_external(web: WebServer) -> None:
     document = json.loads(references(web, str(web.folder / "old.zarr")))
     for allowed in (False, True):

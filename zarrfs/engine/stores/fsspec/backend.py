@@ -60,7 +60,8 @@ class Backend:
         self.file_system = file_system
         self._url = url
         self._root = root.rstrip("/")
-        self.supports_concurrency = bool(getattr(file_system, "async_impl", False))
+        # A cache of fsspec (simplecache::) has the attributes of the cached file system, but only synchronous methods.
+        self.supports_concurrency = isinstance(file_system, AsyncFileSystem) and bool(file_system.async_impl)
         # Most synchronous file systems use one connection.
         self.lock: AbstractContextManager[Any] = (
             nullcontext() if self.supports_concurrency else threading.RLock()
