@@ -2,7 +2,7 @@
 
 Nearby inner chunks are fetched in one range. When most of a shard is requested it is fetched whole. Large inner chunks
 that can be decoded in part are not fetched here; their codecs request the ranges that they need. If each request needs
-a network round trip, larger gaps and larger inner chunks are fetched, so that a read needs fewer requests.
+a network round trip, larger inner chunks are fetched whole, so that a read needs fewer requests.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ MISSING = 2**64 - 1
 COALESCING_GAP = 64 << 10
 """Inner chunks closer than this many bytes are fetched in one range: a second request costs more than the gap."""
 
-REMOTE_COALESCING_GAP = 256 << 10
-"""The same for stores with high latency."""
+MIN_REMOTE_PART_NBYTES = 256 << 10
+"""Smaller inner chunks are fetched whole from stores with high latency."""
 
 MAX_REMOTE_WHOLE_NBYTES = 2 << 20
 """Compressed inner chunks up to this size are fetched whole from stores with high latency: decoding a part of one needs
@@ -132,14 +132,11 @@ def _is_partial(chain: CodecChain, region: Region) -> bool:
     return not chain.is_whole(region) if chain.sharded else chain.prefers_partial(region)
 
 
-def _gap(source: ByteSource) -> int:
-    """Return the largest number of unneeded bytes between two inner chunks that are fetched in one range."""
-    return REMOTE_COALESCING_GAP if source.high_latency else COALESCING_GAP
-
-
 def _max_whole_nbytes(source: ByteSource, chain: CodecChain) -> int:
     """Return the size below which an inner chunk is fetched whole even if only a part of it is needed."""
-    return MAX_REMOTE_WHOLE_NBYTES if source.high_latency and chain.compressed else _gap(source)
+    if not source.high_latency:
+        return COALESCING_GAP
+    return MAX_REMOTE_WHOLE_NBYTES if chain.compressed else MIN_REMOTE_PART_NBYTES
 
 
 def _fetch_whole(source: ByteSource, requested: Sequence[InnerChunk]) -> list[ByteSource]:
@@ -162,12 +159,11 @@ def _fetch_whole(source: ByteSource, requested: Sequence[InnerChunk]) -> list[By
 def _fetch_ranges(source: ByteSource, requested: Sequence[InnerChunk]) -> list[BufferSource]:
     """Fetch the inner chunks, nearby ones in one range. Return a source for each, in the given order."""
     order = sorted(range(len(requested)), key=lambda i: requested[i].offset)
-    gap = _gap(source)
     groups: list[list[int]] = []
     ranges: list[tuple[int, int]] = []
     for i in order:
         start, stop = requested[i].offset, requested[i].offset + requested[i].nbytes
-        if ranges and start <= ranges[-1][1] + gap:
+        if ranges and start <= ranges[-1][1] + COALESCING_GAP:
             ranges[-1] = (ranges[-1][0], max(ranges[-1][1], stop))
             groups[-1].append(i)
         else:
