@@ -3,6 +3,9 @@
 OME-NGFF metadata belongs to a group. A single array states the same in the attribute that COSEM and fibsem-tools
 define: ``{"axes": ["z", "y", "x"], "units": ["nm", ...], "scale": [...], "translate": [...], "ordering": "C"}``. See
 https://github.com/janelia-cellmap/schemas/blob/master/multiscale.md
+
+The member ``orientation``, which this package adds, lists the orientations of the axes (RFC-4 of OME-NGFF); the text of
+an axis without one is empty.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from zarrfs.ngff.orientation import ORIENTATIONS
 from zarrfs.ngff.reader import is_number
 
 __all__ = ["TRANSFORM", "parse_transform", "transform_attribute"]
@@ -17,12 +21,14 @@ __all__ = ["TRANSFORM", "parse_transform", "transform_attribute"]
 TRANSFORM = "transform"
 """The name of the attribute."""
 
-Transform = list[tuple[str | None, str | None, float, float]]
-"""Name, unit, scale and translation of each dimension."""
+Transform = list[tuple[str | None, str | None, float, float, str | None]]
+"""Name, unit, scale, translation and orientation of each dimension."""
 
 
 class PlacedAxis(Protocol):
-    """One dimension: its name, the distance of its elements, their unit, and the position of the first element."""
+    """One dimension: its name, the distance of its elements, their unit, the position of the first element, and the
+    anatomical orientation.
+    """
 
     @property
     def name(self) -> str: ...
@@ -36,16 +42,22 @@ class PlacedAxis(Protocol):
     @property
     def origin(self) -> float: ...
 
+    @property
+    def orientation(self) -> str | None: ...
+
 
 def transform_attribute(axes: Sequence[PlacedAxis]) -> dict[str, Any]:
     """Return the value of the attribute for the dimensions of an array."""
-    return {
+    value = {
         "ordering": "C",
         "axes": [axis.name for axis in axes],
         "units": [axis.unit or "" for axis in axes],
         "scale": [axis.scale for axis in axes],
         "translate": [axis.origin for axis in axes],
     }
+    if any(axis.orientation for axis in axes):
+        value["orientation"] = [axis.orientation or "" for axis in axes]
+    return value
 
 
 def parse_transform(value: object, ndim: int) -> Transform | None:
@@ -60,7 +72,9 @@ def parse_transform(value: object, ndim: int) -> Transform | None:
         return None
     translate = _numbers(value.get("translate"), ndim) or [0.0] * ndim
     names, units = _texts(value.get("axes"), ndim), _texts(value.get("units"), ndim)
-    parts = [*zip(names, units, scale, translate, strict=True)]
+    stated = _texts(value.get("orientation"), ndim)
+    orientations = [item if item in ORIENTATIONS else None for item in stated]
+    parts = [*zip(names, units, scale, translate, orientations, strict=True)]
     return parts[::-1] if value.get("ordering") == "F" else parts
 
 

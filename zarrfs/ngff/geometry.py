@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 from zarrfs.engine.model import ArraySpec
 from zarrfs.ngff.array_transforms import TRANSFORM, parse_transform
 from zarrfs.ngff.model import Axis, Channel, Level, Multiscales, Ngff
+from zarrfs.ngff.orientation import Vector, exact_directions
 from zarrfs.ngff.reader import is_number
 from zarrfs.ngff.units import convert, is_length, is_time
 
@@ -65,6 +66,8 @@ class ArrayAxis:
         translation: the position of the centre of the first element.
         role: which axis of an image with up to five dimensions this is, or None for another one. No two axes have
             the same role.
+        orientation: the anatomical orientation (RFC-4) of a spatial axis, such as ``left-to-right``, or None.
+        direction: the direction in anatomical space (RAS), a unit vector, if it is not the one of the orientation.
     """
 
     name: str | None = None
@@ -73,6 +76,8 @@ class ArrayAxis:
     scale: float = 1.0
     translation: float = 0.0
     role: Role | None = None
+    orientation: str | None = None
+    direction: Vector | None = None
 
 
 class PhysicalGrid(NamedTuple):
@@ -158,11 +163,12 @@ def array_geometry(spec: ArraySpec, ancestors: Iterable[Ancestor] = ()) -> Geome
             level = _find_level(multiscales, ancestor.path)
             axes = None if level is None else _ngff_axes(multiscales, level, ndim)
             if axes is not None:
+                axes = _with_directions(axes, ancestor.attributes)
                 omero = ancestor.ngff.omero
                 return Geometry(_with_roles(axes), multiscales.name, omero.channels if omero else ())
     transform_axes = _transform_axes(spec)
     if transform_axes is not None:
-        return Geometry(_with_roles(transform_axes))
+        return Geometry(_with_roles(_with_directions(transform_axes, spec.attributes)))
     n5_axes = _n5_axes(spec, ancestors[0].attributes if ancestors else {})
     return Geometry(_named_axes(spec) if n5_axes is None else _with_roles(n5_axes))
 
@@ -187,7 +193,7 @@ def _ngff_axes(multiscales: Multiscales, level: Level, ndim: int) -> tuple[Array
     if not len(axes) == len(scale) == len(translation) == ndim:
         return None
     return tuple(
-        _checked(ArrayAxis(axis.name, axis.type, axis.unit, step, origin))
+        _checked(ArrayAxis(axis.name, axis.type, axis.unit, step, origin, orientation=axis.orientation))
         for axis, step, origin in zip(axes, scale, translation, strict=True)
     )
 
@@ -239,10 +245,20 @@ def _transform_axes(spec: ArraySpec) -> tuple[ArrayAxis, ...] | None:
     if transform is None:
         return None
     axes = []
-    for axis, (name, unit, scale, translation) in zip(_named_axes(spec), transform, strict=True):
+    for axis, (name, unit, scale, translation, orientation) in zip(_named_axes(spec), transform, strict=True):
         name, unit = name or axis.name, unit or axis.unit
-        axes.append(_checked(ArrayAxis(name, _type_of(name, unit), unit, scale, translation)))
+        placed = ArrayAxis(name, _type_of(name, unit), unit, scale, translation, orientation=orientation)
+        axes.append(_checked(placed))
     return tuple(axes)
+
+
+def _with_directions(axes: tuple[ArrayAxis, ...], attributes: Mapping[str, Any]) -> tuple[ArrayAxis, ...]:
+    """Return the axes with the exact directions that the attributes state."""
+    orientations = [axis.orientation for axis in axes]
+    if not any(orientations):
+        return axes
+    directions = exact_directions(attributes, [axis.name for axis in axes], orientations)
+    return tuple(replace(axis, direction=vector) for axis, vector in zip(axes, directions, strict=True))
 
 
 def _n5_axes(spec: ArraySpec, parent: Mapping[str, Any]) -> tuple[ArrayAxis, ...] | None:
@@ -288,7 +304,10 @@ def _checked(axis: ArrayAxis) -> ArrayAxis:
     unit = axis.unit
     if unit is not None and (len(unit) > MAX_UNIT_LENGTH or not unit.isprintable()):
         unit = None
-    return ArrayAxis(axis.name, axis.type, unit, float(scale), float(translation), axis.role)
+    orientation = axis.orientation if axis.type == "space" else None
+    return replace(
+        axis, unit=unit, scale=float(scale), translation=float(translation), orientation=orientation
+    )
 
 
 def _with_roles(axes: tuple[ArrayAxis, ...]) -> tuple[ArrayAxis, ...]:
@@ -314,7 +333,4 @@ def _with_roles(axes: tuple[ArrayAxis, ...]) -> tuple[ArrayAxis, ...]:
     for i in reversed([i for i in spatial if i not in roles]):
         if free:
             roles[i] = free.pop(0)
-    return tuple(
-        ArrayAxis(axis.name, axis.type, axis.unit, axis.scale, axis.translation, roles.get(i))
-        for i, axis in enumerate(axes)
-    )
+    return tuple(replace(axis, role=roles.get(i)) for i, axis in enumerate(axes))

@@ -30,11 +30,15 @@ Rgba = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis. ``type`` is ``space``, ``time``, ``channel``, another string, or None if it is unknown."""
+    """One axis. ``type`` is ``space``, ``time``, ``channel``, another string, or None if it is unknown.
+
+    ``orientation`` is the anatomical direction in which its coordinates increase, such as ``left-to-right`` (RFC-4).
+    """
 
     name: str
     type: str | None = None
     unit: str | None = None
+    orientation: str | None = None
 
 
 @dataclass(frozen=True)

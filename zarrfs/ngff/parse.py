@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from zarrfs.ngff.model import Axis, Level, Multiscales, Ngff
+from zarrfs.ngff.orientation import parse_orientation
 from zarrfs.ngff.parse_hints import parse_image_label, parse_omero
 from zarrfs.ngff.parse_plate import parse_plate, parse_well
 from zarrfs.ngff.reader import Reader, is_number
@@ -153,6 +154,7 @@ def _axis(item: Reader, number: int, axis: Any) -> Axis:
         name,
         kind if isinstance(kind, str) else AXIS_TYPES.get(name.lower()),
         unit if isinstance(unit, str) and unit else None,
+        parse_orientation(axis),
     )
 
 

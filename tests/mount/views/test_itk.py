@@ -69,9 +69,6 @@ def test_simpleitk_reads_values_axes_voxel_sizes_and_positions(
     world = sorted(order, key=lambda name: "xyztc".find(name) % 100)
     origin = {name: POSITIONS.get(name, 0.0) if name in axes else 0.0 for name in world}
     direction = {name: -1 if name == "y" and name in axes else 1 for name in order}
-    if suffix == ".nii":  # ITK reports positions in the directions left, posterior and superior
-        origin |= {"x": -origin["x"], "y": -origin["y"]}
-        direction |= {"x": -direction["x"], "y": -direction["y"]}
     assert image.GetOrigin() == pytest.approx([origin[name] for name in world], rel=1e-6)
     matrix = np.reshape(image.GetDirection(), (len(order), len(order)))
     expected_matrix = [[direction[row] if row == column else 0 for column in order] for row in world]
@@ -92,6 +89,9 @@ def test_pynrrd_reads_values_axes_and_units(axes: str, suffix: str, tmp_path: Pa
     assert header["kinds"] == [kinds.get(name, "domain") for name in order]
     domain = [name for name in order if name != "c"]
     world = sorted(domain, key=lambda name: "xyzt".find(name) % 100)
+    space = {"xyz": "left-posterior-superior", "xyzt": "left-posterior-superior-time"}.get("".join(world))
+    assert header.get("space") == space
+    assert header.get("space dimension") == (None if space else len(world))
     assert header["space units"] == [{"t": "s", "q": "", "r": ""}.get(name, "mm") for name in world]
     assert header["space origin"].tolist() == [POSITIONS.get(name, 0.0) for name in world]
     for name, vector in zip(order, header["space directions"], strict=True):
@@ -134,12 +134,11 @@ def test_each_order_of_the_axes_has_the_same_positions(tmp_path: Path) -> None:
         write(presented, tmp_path, ".raw", *ITK_VIEWS)
         for suffix in ITK_VIEWS:
             image = sitk.ReadImage(str(tmp_path / f"img{suffix}"))
-            sign = -1 if suffix == ".nii" else 1
             for index in ((0, 0, 0), (1, 2, 3), (3, 4, 5)):
                 z, y, x = (
                     ORIGIN[name] / 1000 + SCALE[name] / 1000 * i for name, i in zip("zyx", index, strict=True)
                 )
-                pixel = image.TransformPhysicalPointToIndex((sign * x, sign * y, z))
+                pixel = image.TransformPhysicalPointToIndex((x, y, z))
                 assert image[pixel] == data[index], (axes, suffix)
     assert reference.geometry.axes[2].role == "x"
 

@@ -38,6 +38,7 @@ def test_nibabel_reads_values_the_affine_transformation_and_units(axes: str, tmp
         if name in axes:
             affine[number, number] = scale[number]
             affine[number, 3] = POSITIONS[name]
+    affine[:2] *= -1  # without an orientation x points to the left and y to posterior, as in ITK
     for matrix in (image.affine, image.get_qform(), image.get_sform()):
         np.testing.assert_allclose(matrix, affine, rtol=1e-6)
     space, time = image.header.get_xyzt_units()
@@ -54,7 +55,7 @@ def test_nifti_2_for_dimensions_that_nifti_1_cannot_express(dtype: str, tmp_path
     image = nibabel.load(tmp_path / "img.nii")
     assert isinstance(image, nibabel.Nifti2Image)
     np.testing.assert_array_equal(np.asanyarray(image.dataobj), data.T)
-    np.testing.assert_allclose(np.diag(image.affine)[:2], [MILLIMETERS["x"], -MILLIMETERS["y"]])
+    np.testing.assert_allclose(np.diag(image.affine)[:2], [-MILLIMETERS["x"], MILLIMETERS["y"]])
     np.testing.assert_array_equal(image.affine, image.get_qform())
     assert image.header.get_xyzt_units() == ("mm", "unknown")
 
@@ -79,6 +80,6 @@ def test_reversed_axes_are_rotations_and_reflections(
     presented, _ = make_image("zyx")
     write(presented, tmp_path, ".nii")
     image = nibabel.load(tmp_path / "img.nii")
-    assert np.sign(np.diag(image.get_sform()))[:2].tolist() == list(signs)
+    assert np.sign(np.diag(image.get_sform()))[:2].tolist() == [-sign for sign in signs]
     np.testing.assert_allclose(image.get_qform(), image.get_sform(), rtol=1e-6)
     assert image.header["pixdim"][4:].tolist() == [1, 1, 1, 1]

@@ -1,11 +1,14 @@
 """.mhd: a MetaImage header that refers to the .raw file. .mha: the same with the elements in one file, x first.
 
 Specification: https://itk.org/Wiki/ITK/MetaIO/Documentation. The channels are components of each pixel if they are
-adjacent in the bytes, as in an RGB image, and an axis of the image otherwise. A complex number is two components.
+adjacent in the bytes, as in an RGB image, and an axis of the image otherwise. A complex number is two components. The
+matrix and the offset are in the space that ITK defines: left, posterior, superior.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,8 +16,9 @@ import numpy as np
 from zarrfs.mount.reading.content import ArraySegment, BytesSegment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.byte_order import byte_order
-from zarrfs.mount.views.pixel_grids import PixelGrid, image_refusal, ordered_grid, stored_grid
+from zarrfs.mount.views.pixel_grids import GridAxis, PixelGrid, image_refusal, ordered_grid, stored_grid
 from zarrfs.mount.views.raw import RawView, raw_reference_refusal
+from zarrfs.ngff.orientation import nearest_orientations
 
 __all__ = ["MetaImageHeaderView", "MetaImageView"]
 
@@ -78,10 +82,12 @@ def _header(dtype: np.dtype[Any], grid: PixelGrid, data_file: str) -> bytes:
     components = 2 if dtype.kind == "c" else 1
     if axes[0].kind == "channel":
         components *= axes.pop(0).size
-    by_world = sorted(axes, key=lambda axis: axis.world)
+    world = grid.world(axes)
     # Each row is the direction of an axis. ITK requires positive spacings.
     directions = [
-        (0 if other is not axis else 1 if axis.scale > 0 else -1) for axis in axes for other in by_world
+        part if axis.scale > 0 else 0.0 - part
+        for axis, vector in zip(axes, world.directions, strict=True)
+        for part in vector
     ]
     fields = {
         "ObjectType": "Image",
@@ -89,9 +95,10 @@ def _header(dtype: np.dtype[Any], grid: PixelGrid, data_file: str) -> bytes:
         "BinaryData": "True",
         "BinaryDataByteOrderMSB": byte_order(dtype) == "big",
         "CompressedData": "False",
-        "TransformMatrix": " ".join(map(str, directions)),
-        "Offset": " ".join(repr(axis.origin) for axis in by_world),
+        "TransformMatrix": " ".join(f"{part:.17g}" for part in directions),
+        "Offset": " ".join(map(repr, world.origin)),
         "CenterOfRotation": " ".join("0" for _ in axes),
+        **_anatomical_orientation(axes, grid),
         "ElementSpacing": " ".join(repr(abs(axis.scale)) for axis in axes),
         "DimSize": " ".join(str(axis.size) for axis in axes),
         "ElementNumberOfChannels": components,
@@ -100,3 +107,17 @@ def _header(dtype: np.dtype[Any], grid: PixelGrid, data_file: str) -> bytes:
         "ElementDataFile": data_file,
     }
     return "".join(f"{key} = {value}\n" for key, value in fields.items()).encode()
+
+
+def _anatomical_orientation(axes: Sequence[GridAxis], grid: PixelGrid) -> dict[str, str]:
+    """Return the field that states where each spatial axis comes from: right, anterior, inferior, or the opposites.
+
+    It is absent if the image states no orientation.
+    """
+    vectors = [axis.direction for axis in axes if axis.direction is not None]
+    if not grid.frame.is_anatomical or len(vectors) != len(axes):
+        return {}
+    signs = [math.copysign(1, axis.scale) for axis in axes]
+    directions = [(-sign * x, -sign * y, sign * z) for sign, (x, y, z) in zip(signs, vectors, strict=True)]
+    letters = [item.value[0].upper() for item in nearest_orientations(directions)]
+    return {"AnatomicalOrientation": "".join(letters)}

@@ -3,8 +3,10 @@ others.
 
 Specifications: https://nifti.nimh.nih.gov/nifti-1 and https://nifti.nimh.nih.gov/nifti-2. Space is in millimetres and
 time in seconds where their units are known; otherwise the numbers are as stored and the unit is unknown. The affine
-transformation contains the scale and the translation; x, y and z point in the directions of NIfTI (right, anterior,
-superior). Big-endian arrays have a big-endian header, which readers recognize.
+transformation leads to the coordinates of NIfTI: right, anterior, superior. Its code is 1 (scanner coordinates) for
+images that state an anatomical orientation. For other images it is 2 (aligned), and the coordinates x and y of OME-NGFF
+point to the left and to posterior, so that ITK reads the same positions as from NRRD and MetaImage files. Big-endian
+arrays have a big-endian header, which readers recognize.
 """
 
 from __future__ import annotations
@@ -12,10 +14,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from zarrfs.engine.indexing.flat_ranges import FlatOrder
 from zarrfs.mount.reading.content import ArraySegment, BytesSegment, VirtualFileContent
@@ -23,6 +25,7 @@ from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.byte_order import byte_order
 from zarrfs.mount.views.pixel_grids import array_refusal
 from zarrfs.ngff.geometry import PhysicalGrid, Role
+from zarrfs.ngff.spatial_frames import SpatialFrame, spatial_frame
 
 __all__ = ["NiftiView"]
 
@@ -50,16 +53,14 @@ UNITS = {"millimeter": 2, "second": 8, None: 0}
 INTENT_VECTOR = 1007
 """The fifth axis lists the components of each voxel."""
 
-SCANNER_COORDINATES = 1
-"""The code of a transformation to physical coordinates."""
+SCANNER_COORDINATES, ALIGNED_COORDINATES = 1, 2
+"""The codes of a transformation to the coordinates of a patient, and to other coordinates."""
 
-QUATERNIONS = {
-    (1, 1): (0.0, 0.0, 0.0),
-    (1, -1): (1.0, 0.0, 0.0),
-    (-1, 1): (0.0, 1.0, 0.0),
-    (-1, -1): (0.0, 0.0, 1.0),
-}
-"""The quaternion (b, c, d) of the rotation whose matrix is diagonal, by the signs of its first two numbers."""
+TO_NIFTI = np.array([-1.0, -1.0, 1.0])
+"""The signs that convert left, posterior, superior to the coordinates of NIfTI."""
+
+MAX_SHEAR = 1e-5
+"""Directions whose scalar products differ less from those of orthogonal unit vectors are a rotation."""
 
 HEADER_1 = np.dtype(
     [
@@ -142,16 +143,12 @@ def _layout(presented: PresentedArray) -> _Layout:
 
 def _header(presented: PresentedArray, layout: _Layout) -> bytes:
     geometry, dtype = presented.geometry, presented.array.dtype
-    space = [geometry.find(role) for role in ROLES[:3]]
-    present = [i for i in space if i is not None]
-    grid = geometry.physical_grid(present, "millimeter")
-    scale = [1.0 if i is None else grid.scale[present.index(i)] for i in space]
-    origin = [0.0 if i is None else grid.translation[present.index(i)] for i in space]
+    frame = spatial_frame(geometry)
+    rotation, origin = _rotation(frame), np.array(frame.origin) * TO_NIFTI + 0.0
     t = geometry.find("t")
     time = PhysicalGrid((1.0,), (0.0,), None) if t is None else geometry.physical_grid([t], "second")
-    signs = [1 if number > 0 else -1 for number in scale]
     sizes = [len(layout.sizes), *layout.sizes, *[1] * (MAX_AXES - len(layout.sizes))]
-    spacings = [*map(abs, scale), abs(time.scale[0])]
+    spacings = [*map(abs, frame.scale), abs(time.scale[0])]
     is_version_1 = max(sizes) <= MAX_SHORT and _fit_float32([*spacings, *origin, time.translation[0]])
     header = np.zeros((), HEADER_1 if is_version_1 else HEADER_2)
     header["sizeof_hdr"] = header.itemsize
@@ -160,21 +157,55 @@ def _header(presented: PresentedArray, layout: _Layout) -> bytes:
     header["datatype"] = TYPES[dtype.name]
     header["bitpix"] = dtype.itemsize * 8
     # The first number is the sign of the determinant of the affine transformation.
-    header["pixdim"] = [prod(signs), *spacings, 1, 1, 1]
+    header["pixdim"] = [-1 if np.linalg.det(rotation) < 0 else 1, *spacings, 1, 1, 1]
     header["vox_offset"] = header.itemsize + EXTENSION_NBYTES
     header["scl_slope"] = 1
-    header["xyzt_units"] = UNITS[grid.unit] | UNITS[time.unit]
+    header["xyzt_units"] = UNITS[frame.unit] | UNITS[time.unit]
     header["toffset"] = time.translation[0]
-    header["qform_code"] = header["sform_code"] = SCANNER_COORDINATES
-    header["quatern"] = QUATERNIONS[signs[0], signs[1]]
-    header["qoffset"] = origin
-    header["srow"] = np.column_stack([np.diag(scale), origin])
+    code = SCANNER_COORDINATES if frame.is_anatomical else ALIGNED_COORDINATES
+    header["sform_code"] = code
+    header["srow"] = np.column_stack([rotation * np.abs(frame.scale), origin])
+    quaternion = _quaternion(rotation)
+    if quaternion is not None:
+        header["qform_code"] = code
+        header["quatern"] = quaternion
+        header["qoffset"] = origin
     header["intent_code"] = INTENT_VECTOR if len(layout.sizes) > 4 and layout.sizes[4] > 1 else 0
     if is_version_1:
         header["regular"] = b"r"
     if byte_order(dtype) == "big":
         header = header.astype(header.dtype.newbyteorder(">"))
     return header.tobytes() + bytes(EXTENSION_NBYTES)
+
+
+def _rotation(frame: SpatialFrame) -> npt.NDArray[np.float64]:
+    """Return a matrix whose columns are the directions in which the indices of x, y and z increase."""
+    rows = np.array(frame.directions) * np.sign(frame.scale)[:, np.newaxis] * TO_NIFTI
+    return rows.T + 0.0  # not -0.0
+
+
+def _quaternion(rotation: npt.NDArray[np.float64]) -> tuple[float, float, float] | None:
+    """Return the quaternion (b, c, d) of a rotation, or None if the directions are not orthogonal.
+
+    If the matrix contains a reflection, the third axis has the opposite direction in the rotation.
+    """
+    if np.abs(rotation.T @ rotation - np.eye(3)).max() > MAX_SHEAR:
+        return None
+    if np.linalg.det(rotation) < 0:
+        rotation = rotation * np.array([1.0, 1.0, -1.0])
+    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = rotation.tolist()
+    # The eigenvector of the largest eigenvalue, without the division by small numbers of simpler formulas.
+    symmetric = np.array(
+        [
+            [xx + yy + zz, zy - yz, xz - zx, yx - xy],
+            [zy - yz, xx - yy - zz, xy + yx, xz + zx],
+            [xz - zx, xy + yx, yy - xx - zz, yz + zy],
+            [yx - xy, xz + zx, yz + zy, zz - xx - yy],
+        ]
+    )
+    a, *rest = np.linalg.eigh(symmetric)[1][:, -1].tolist()
+    b, c, d = (-part if a < 0 else part for part in rest)
+    return (b, c, d)
 
 
 def _fit_float32(numbers: Sequence[float]) -> bool:

@@ -3,10 +3,12 @@
 Specification: https://teem.sourceforge.net/nrrd/format.html. The channel axis has the kind ``list``, which ITK reads as
 the components of each pixel. All other axes are axes of space, because ITK requires as many of these as there are axes
 other than the channel axis. A complex number is two floating-point numbers along a first axis of the kind ``complex``.
+Images with three spatial axes have the space ``left-posterior-superior``, as those that ITK writes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -15,7 +17,7 @@ import numpy as np
 from zarrfs.mount.reading.content import ArraySegment, BytesSegment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.byte_order import byte_order
-from zarrfs.mount.views.pixel_grids import GridAxis, PixelGrid, image_refusal, ordered_grid, stored_grid
+from zarrfs.mount.views.pixel_grids import PixelGrid, WorldFrame, image_refusal, ordered_grid, stored_grid
 from zarrfs.mount.views.raw import RawView, raw_reference_refusal
 
 __all__ = ["DetachedNrrdView", "NrrdView"]
@@ -79,13 +81,18 @@ def _header(dtype: np.dtype[Any], grid: PixelGrid, data_file: str | None) -> byt
     sizes = [axis.size for axis in axes]
     kinds = [KINDS[axis.kind] for axis in axes]
     labels = [axis.label for axis in axes]
-    directions = [_direction(axis, domain) for axis in axes]
+    world = grid.world(domain)
+    vectors = iter(world.directions)
+    # The vector from one pixel to the next one along an axis.
+    directions = [
+        "none" if axis.kind == "channel" else _vector([axis.scale * part for part in next(vectors)])
+        for axis in axes
+    ]
     if dtype.kind == "c":
         sizes.insert(0, 2)
         kinds.insert(0, "complex")
         labels.insert(0, "")
         directions.insert(0, "none")
-    by_world = sorted(domain, key=lambda axis: axis.world)
     fields = {
         "type": TYPES[dtype.name],
         "dimension": str(len(sizes)),
@@ -94,10 +101,10 @@ def _header(dtype: np.dtype[Any], grid: PixelGrid, data_file: str | None) -> byt
         "endian": byte_order(dtype) or "little",
         "kinds": " ".join(kinds),
         "labels": " ".join(map(_quoted, labels)),
-        "space dimension": str(len(domain)),
+        **_space(world),
         "space directions": " ".join(directions),
-        "space origin": _vector([axis.origin for axis in by_world]),
-        "space units": " ".join(_quoted(axis.unit) for axis in by_world),
+        "space origin": _vector(world.origin),
+        "space units": " ".join(map(_quoted, world.units)),
     }
     if data_file is not None:
         fields["data file"] = data_file
@@ -106,16 +113,15 @@ def _header(dtype: np.dtype[Any], grid: PixelGrid, data_file: str | None) -> byt
     return (text if data_file is not None else text + "\n").encode()
 
 
-def _direction(axis: GridAxis, domain: list[GridAxis]) -> str:
-    """Return the vector from one pixel to the next one along an axis."""
-    if axis.kind == "channel":
-        return "none"
-    by_world = sorted(domain, key=lambda other: other.world)
-    return _vector([axis.scale if other is axis else 0.0 for other in by_world])
+def _space(world: WorldFrame) -> dict[str, str]:
+    """Return the field that states the meaning or the number of the world axes."""
+    if not world.has_patient_space:
+        return {"space dimension": str(len(world.origin))}
+    return {"space": "left-posterior-superior-time" if world.has_time else "left-posterior-superior"}
 
 
-def _vector(numbers: list[float]) -> str:
-    return f"({','.join(repr(number) for number in numbers)})"
+def _vector(numbers: Sequence[float]) -> str:
+    return f"({','.join(repr(number + 0.0) for number in numbers)})"  # not -0.0
 
 
 def _quoted(text: str) -> str:

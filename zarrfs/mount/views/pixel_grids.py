@@ -2,7 +2,8 @@
 
 ITK measures space in millimetres and time in seconds by convention. Lengths and times with a known unit are converted;
 other numbers are written as they are stored. Time, channel and other axes of length 1 are omitted, and an image with
-one dimension has a second one of length 1, since ITK reads images with two to five dimensions.
+one dimension has a second one of length 1, since ITK reads images with two to five dimensions. An image whose axes
+state an anatomical orientation has three spatial axes, since only these have a direction in the space of a patient.
 """
 
 from __future__ import annotations
@@ -18,10 +19,13 @@ from zarrfs.engine.indexing.flat_ranges import FlatOrder
 from zarrfs.engine.nodes.array import Array
 from zarrfs.mount.views.base import PresentedArray, fixed_size_refusal
 from zarrfs.ngff.geometry import Geometry
+from zarrfs.ngff.orientation import Vector
+from zarrfs.ngff.spatial_frames import SPACE_ROLES, SpatialFrame, spatial_frame
 
 __all__ = [
     "GridAxis",
     "PixelGrid",
+    "WorldFrame",
     "array_refusal",
     "element_refusal",
     "image_refusal",
@@ -29,7 +33,6 @@ __all__ = [
     "stored_grid",
 ]
 
-SPACE_ROLES = ("x", "y", "z")
 ROLE_ORDER = (*SPACE_ROLES, "t", "c", None)
 """The order of the axes in the formats that list x first."""
 
@@ -43,9 +46,10 @@ class GridAxis:
         kind: what the axis means.
         label: its name; empty if it has none.
         scale: the distance between two pixels. It is negative if the axis points in the opposite direction.
-        origin: the position of the centre of the first pixel.
+        origin: the position of the centre of the first pixel along an axis that is not spatial.
         unit: ``mm``, ``s``, the stored unit of other axes, or an empty string.
-        world: the number of the world axis along which it points: x, y, z, and then the others.
+        world: its place in the order of the world axes: x, y, z (left, posterior, superior), and then the others.
+        direction: the unit vector of a spatial axis in LPS coordinates, or None for another axis.
     """
 
     size: int
@@ -55,21 +59,71 @@ class GridAxis:
     origin: float = 0.0
     unit: str = ""
     world: int = 0
+    direction: Vector | None = None
+
+
+@dataclass(frozen=True)
+class WorldFrame:
+    """The world axes of an image: those of its axes other than the components of pixels.
+
+    Attributes:
+        directions: for each axis of the image, fastest first, a unit vector with one component per world axis.
+        origin: the position of the centre of the first pixel, one number per world axis.
+        units: the unit of each world axis.
+        has_patient_space: whether the first three world axes are left, posterior and superior, and the only spatial
+            ones.
+        has_time: whether time is the fourth and last world axis.
+    """
+
+    directions: tuple[tuple[float, ...], ...]
+    origin: tuple[float, ...]
+    units: tuple[str, ...]
+    has_patient_space: bool
+    has_time: bool
 
 
 @dataclass(frozen=True)
 class PixelGrid:
-    """The axes of an image, fastest first, and the order of the dimensions of the array in its bytes."""
+    """The axes of an image, fastest first, and the order of the dimensions of the array in its bytes.
+
+    ``frame`` is the space of the spatial axes.
+    """
 
     axes: tuple[GridAxis, ...]
     order: FlatOrder
+    frame: SpatialFrame
+
+    def world(self, axes: Sequence[GridAxis]) -> WorldFrame:
+        """Return the world axes of an image with these axes of the grid."""
+        by_world = sorted(axes, key=lambda axis: axis.world)
+        rows = [axis.world if axis.direction is not None else None for axis in by_world]
+        directions = [
+            tuple(
+                float(axis is other) if row is None or axis.direction is None else axis.direction[row]
+                for row, other in zip(rows, by_world, strict=True)
+            )
+            for axis in axes
+        ]
+        origin = [
+            axis.origin if row is None else self.frame.origin[row]
+            for row, axis in zip(rows, by_world, strict=True)
+        ]
+        kinds = [axis.kind for axis in by_world]
+        return WorldFrame(
+            tuple(directions),
+            tuple(origin),
+            tuple(axis.unit for axis in by_world),
+            kinds in (["space"] * 3, ["space"] * 3 + ["time"]),
+            kinds[3:] == ["time"],
+        )
 
 
 def stored_grid(presented: PresentedArray) -> PixelGrid:
     """Return the grid of the .raw file: the dimensions of the array, the last one first."""
     array, geometry = presented.array, presented.geometry
     dimensions = _without_omitted(range(array.ndim), array.shape, geometry)[::-1]
-    return PixelGrid(_grid_axes(dimensions, array.shape, geometry), "C")
+    frame = spatial_frame(geometry)
+    return PixelGrid(_grid_axes(dimensions, array.shape, geometry, frame), "C", frame)
 
 
 def ordered_grid(presented: PresentedArray) -> PixelGrid:
@@ -87,7 +141,9 @@ def ordered_grid(presented: PresentedArray) -> PixelGrid:
         dimensions.remove(last)
         dimensions.insert(0, last)
     omitted = [i for i in range(array.ndim) if i not in dimensions]
-    return PixelGrid(_grid_axes(dimensions, array.shape, geometry), (*omitted, *reversed(dimensions)))
+    frame = spatial_frame(geometry)
+    axes = _grid_axes(dimensions, array.shape, geometry, frame)
+    return PixelGrid(axes, (*omitted, *reversed(dimensions)), frame)
 
 
 def image_refusal(
@@ -103,9 +159,8 @@ def image_refusal(
     """
     array = presented.array
     reason = array_refusal(array, types, name, max_length)
-    if (
-        reason is None and array.ndim > max_axes
-    ):  # the geometry is not needed for an array of fewer dimensions
+    # The geometry is not needed for an array of fewer dimensions. Up to two spatial axes of length 1 are added.
+    if reason is None and array.ndim > max_axes - 2:
         count = len(stored_grid(presented).axes)
         if count > max_axes:
             return f"it has {count} dimensions, and {name} supports at most {max_axes}"
@@ -142,26 +197,46 @@ def _without_omitted(dimensions: Sequence[int], shape: tuple[int, ...], geometry
     return [i for i in dimensions if shape[i] != 1 or geometry.axes[i].role in SPACE_ROLES]
 
 
-def _grid_axes(dimensions: Sequence[int], shape: tuple[int, ...], geometry: Geometry) -> tuple[GridAxis, ...]:
-    axes = [_grid_axis(i, shape[i], geometry) for i in dimensions]
+def _grid_axes(
+    dimensions: Sequence[int], shape: tuple[int, ...], geometry: Geometry, frame: SpatialFrame
+) -> tuple[GridAxis, ...]:
+    axes = [_grid_axis(i, shape[i], geometry, frame) for i in dimensions]
+    if frame.is_anatomical:
+        for row, role in enumerate(SPACE_ROLES):
+            if geometry.find(role) is None:
+                unit = "" if frame.unit is None else "mm"
+                axes.append(GridAxis(1, "space", unit=unit, world=row, direction=frame.directions[row]))
     domain_count = sum(axis.kind != "channel" for axis in axes)
     axes += [GridAxis(1, "other") for _ in range(domain_count, 2)]
-    roles = [geometry.axes[i].role for i in dimensions] + [None] * (len(axes) - len(dimensions))
-    by_role = sorted(range(len(axes)), key=lambda position: ROLE_ORDER.index(roles[position]))
-    return tuple(replace(axis, world=by_role.index(position)) for position, axis in enumerate(axes))
+    others = sorted((axis for axis in axes if axis.direction is None), key=_kind_order)
+    return tuple(
+        axis
+        if axis.direction is not None
+        else replace(axis, world=_position(axis, others) + len(SPACE_ROLES))
+        for axis in axes
+    )
 
 
-def _grid_axis(dimension: int, size: int, geometry: Geometry) -> GridAxis:
+def _grid_axis(dimension: int, size: int, geometry: Geometry, frame: SpatialFrame) -> GridAxis:
     axis = geometry.axes[dimension]
     label = axis.name if axis.name is not None and axis.name.isprintable() else ""
     if axis.role in SPACE_ROLES:
-        spatial = [i for i, other in enumerate(geometry.axes) if other.role in SPACE_ROLES]
-        grid, position = geometry.physical_grid(spatial, "millimeter"), spatial.index(dimension)
-        unit = "" if grid.unit is None else "mm"
-        return GridAxis(size, "space", label, grid.scale[position], grid.translation[position], unit)
+        row, unit = SPACE_ROLES.index(axis.role), "" if frame.unit is None else "mm"
+        return GridAxis(
+            size, "space", label, frame.scale[row], unit=unit, world=row, direction=frame.directions[row]
+        )
     if axis.role == "t":
         grid = geometry.physical_grid([dimension], "second")
         unit = "" if grid.unit is None else "s"
         return GridAxis(size, "time", label, grid.scale[0], grid.translation[0], unit)
     kind: Literal["channel", "other"] = "channel" if axis.role == "c" else "other"
     return GridAxis(size, kind, label, axis.scale, axis.translation, axis.unit or "")
+
+
+def _kind_order(axis: GridAxis) -> int:
+    return ("time", "channel", "other").index(axis.kind)
+
+
+def _position(axis: GridAxis, axes: Sequence[GridAxis]) -> int:
+    """Return the place of an axis, by its identity: axes can be equal."""
+    return next(place for place, other in enumerate(axes) if other is axis)
