@@ -7,17 +7,24 @@ from typing import Any, NamedTuple
 
 from zarrfs.foreign.presented_store import PresentedArray
 from zarrfs.ngff.geometry import axis_type
+from zarrfs.ngff.orientation import Vector, directions_attribute, orientation_document
 
 __all__ = ["ImageAxis", "image_nodes"]
 
 
 class ImageAxis(NamedTuple):
-    """One dimension: its name, the distance of its elements, their unit, and the position of the first element."""
+    """One dimension: its name, the distance of its elements, their unit, and the position of the first element.
+
+    ``orientation`` is the nearest anatomical orientation of a spatial axis, and ``direction`` the exact direction if it
+    differs; see ``ngff.orientation``.
+    """
 
     name: str
     scale: float = 1.0
     unit: str | None = None
     origin: float = 0.0
+    orientation: str | None = None
+    direction: Vector | None = None
 
 
 def image_nodes(
@@ -26,11 +33,15 @@ def image_nodes(
     """Return the nodes of an OME-NGFF 0.5 image with one level, ``0``. ``axes`` are those of the array."""
     listed: list[dict[str, Any]] = []
     for axis in axes:
-        entry = {"name": axis.name, "type": axis_type(axis.name), "unit": axis.unit}
+        kind = axis_type(axis.name)
+        is_oriented = axis.orientation is not None and kind == "space"
+        orientation = orientation_document(str(axis.orientation)) if is_oriented else None
+        entry = {"name": axis.name, "type": kind, "unit": axis.unit, "orientation": orientation}
         listed.append({key: value for key, value in entry.items() if value is not None})
     steps: list[dict[str, Any]] = [{"type": "scale", "scale": [axis.scale for axis in axes]}]
     if any(axis.origin for axis in axes):
         steps.append({"type": "translation", "translation": [axis.origin for axis in axes]})
     datasets = [{"path": "0", "coordinateTransformations": steps}]
     multiscales = {"name": name, "axes": listed, "datasets": datasets}
-    return {"": {"ome": {"version": "0.5", "multiscales": [multiscales]}}, "0": array}
+    ome = {"version": "0.5", "multiscales": [multiscales]}
+    return {"": {"ome": ome, **directions_attribute(axes)}, "0": array}

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from zarrfs.engine.stores.regular_files import open_regular_file
 from zarrfs.errors import LocationError, UnsupportedError
 from zarrfs.foreign.contiguous import path_stamp
 from zarrfs.foreign.image_groups import ImageAxis, image_nodes
 from zarrfs.foreign.presented_store import PresentedArray, PresentedStore, plane_chunks
+from zarrfs.foreign.spatial_axes import LPS_TO_RAS, is_plain, oriented_axes
 from zarrfs.foreign.stored_values import stored_values
 
 __all__ = ["is_metaimage", "open_metaimage"]
@@ -47,8 +49,10 @@ def is_metaimage(head: bytes) -> bool:
 def open_metaimage(path: str) -> PresentedStore:
     """Return a store with the image of a MetaImage file. Values in another file of the same directory are read too.
 
-    MetaImage has no unit; it is millimetres by convention. Raises LocationError for a damaged file, and
-    UnsupportedError for types and lists of files that are not supported.
+    MetaImage has no unit; it is millimetres by convention. The axes have an orientation if the file states it
+    (``AnatomicalOrientation``), or if they are not those of the coordinate system.
+
+    Raises LocationError for a damaged file, and UnsupportedError for types and lists of files that are not supported.
     """
     fields, offset = _header(path)
     try:
@@ -113,15 +117,37 @@ def _data_file(path: str, fields: Mapping[str, str], offset: int) -> tuple[str, 
 
 
 def _axes(fields: Mapping[str, str], count: int, has_channels: bool) -> list[ImageAxis]:
+    """Return the axes, the slowest one first. Positions and directions are left, posterior, superior, as in ITK."""
     names = {1: "x", 2: "xy", 3: "xyz", 4: "xyzt"}.get(count) or [f"dim{number}" for number in range(count)]
     spacings = _numbers(fields.get("ElementSpacing", fields.get("ElementSize", "")), count, 1.0)
-    origins = _numbers(fields.get("Offset", fields.get("Position", fields.get("Origin", ""))), count, 0.0)
+    origins = _numbers(_first(fields, ("Offset", "Position", "Origin")), count, 0.0)
     axes = [
         ImageAxis(name, spacing if spacing > 0 else 1.0, "millimeter" if name in "xyz" else None, origin)
         for name, spacing, origin in zip(names, spacings, origins, strict=True)
     ]
+    spatial = min(count, 3)
+    vectors = np.zeros((spatial, 3))
+    vectors[:, :spatial] = _directions(fields, count, spatial) * [[axis.scale] for axis in axes[:spatial]]
+    stated = fields.get("AnatomicalOrientation", "").upper()
+    is_stated = len(stated) >= spatial and set(stated) <= set("RLAPIS")
+    if count <= 4 and (is_stated or not is_plain(vectors)):
+        origin = np.array([*origins[:spatial], 0.0, 0.0])[:3]
+        axes[:3] = oriented_axes(axes[:3], vectors * LPS_TO_RAS, origin * LPS_TO_RAS) or axes[:3]
     axes.reverse()
     return [*axes, ImageAxis("c")] if has_channels else axes
+
+
+def _directions(fields: Mapping[str, str], count: int, spatial: int) -> npt.NDArray[np.float64]:
+    """Return the directions of the spatial axes, one per row. The directions of other axes are not represented."""
+    text = _first(fields, ("TransformMatrix", "Rotation", "Orientation"))
+    identity = np.eye(count).ravel()
+    numbers = _numbers(text, count * count, math.nan)
+    matrix = np.array(identity if math.isnan(numbers[0]) else numbers).reshape(count, count)
+    return matrix[:spatial, :spatial]
+
+
+def _first(fields: Mapping[str, str], names: Sequence[str]) -> str:
+    return next((fields[name] for name in names if name in fields), "")
 
 
 def _numbers(text: str, count: int, default: float) -> list[float]:

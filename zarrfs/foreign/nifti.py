@@ -14,6 +14,7 @@ from zarrfs.errors import LocationError, UnsupportedError, ZarrError
 from zarrfs.foreign.contiguous import ContiguousValues, path_stamp
 from zarrfs.foreign.image_groups import ImageAxis, image_nodes
 from zarrfs.foreign.presented_store import PresentedArray, PresentedStore, is_presentable, plane_chunks
+from zarrfs.foreign.spatial_axes import oriented_axes
 from zarrfs.foreign.stored_values import stored_values
 from zarrfs.ngff.units import unit_name
 
@@ -33,8 +34,10 @@ def is_nifti(head: bytes, name: str) -> bool:
 def open_nifti(path: str) -> PresentedStore:
     """Return a store with the image of a NIfTI file. Values are scaled as the header states, to float64.
 
-    The orientation is not represented: axes keep the names x, y, z, t, c in the order of the file. The position is that
-    of the affine transformation if the axes are parallel to those of space and point in the same directions, else 0.
+    The axes have the names x, y, z, t, c in the order of the file, whatever directions they have. Scale, position and
+    orientation of x, y and z are those of the affine transformation. A file whose transformation has the code 0 states
+    no orientation, and its position is 0.
+
     Raises LocationError for a damaged file, and UnsupportedError for types that are not numbers.
     """
     nibabel: Any = load_library("nibabel", "nifti", "reading NIfTI")
@@ -46,7 +49,9 @@ def open_nifti(path: str) -> PresentedStore:
         slope, intercept = float(proxy.slope), float(proxy.inter)
         zooms = [float(zoom) for zoom in header.get_zooms()]
         units = header.get_xyzt_units()
-        origins = [*_position(np.asarray(image.affine, float)), float(header["toffset"]), 0.0]
+        time_origin = float(header["toffset"])
+        has_affine = bool(int(header["sform_code"]) > 0 or int(header["qform_code"]) > 0)
+        affine = np.asarray(image.affine, np.float64)
         name = bytes(header["descrip"]).split(b"\0")[0].decode("utf-8", "replace")
     except ZarrError:
         raise
@@ -74,24 +79,15 @@ def open_nifti(path: str) -> PresentedStore:
 
     dtype = np.dtype("f8") if is_scaled else stored.newbyteorder("=")
     array = PresentedArray(shape, plane_chunks(shape, dtype.itemsize), dtype, read)
-    axes = [_axis(AXES[number], zooms[number], units, origins[number]) for number in range(len(sizes))]
+    axes = [_axis(AXES[number], zooms[number], units, time_origin) for number in range(len(sizes))]
+    if has_affine:
+        axes[:3] = oriented_axes(axes[:3], affine[:3, : len(axes[:3])].T, affine[:3, 3]) or axes[:3]
     nodes = image_nodes(array, axes[::-1], name)
     return PresentedStore(f"file://{path}", nodes, lambda: path_stamp(path), lambda: os.close(fd))
 
 
-def _position(affine: npt.NDArray[Any]) -> list[float]:
-    """Return the position of the first voxel, or zeros for an affine transformation with a rotation or reflection."""
-    matrix, position = affine[:3, :3], affine[:3, 3]
-    scale = np.diag(matrix)
-    is_parallel = np.allclose(
-        matrix, np.diag(scale), rtol=0, atol=1e-6 * float(np.abs(matrix).max(initial=0))
-    )
-    if not (np.isfinite(affine).all() and is_parallel and (scale > 0).all()):
-        return [0.0, 0.0, 0.0]
-    return [float(number) for number in position]
-
-
-def _axis(name: str, zoom: float, units: tuple[str, str], origin: float) -> ImageAxis:
+def _axis(name: str, zoom: float, units: tuple[str, str], time_origin: float) -> ImageAxis:
     unit = units[0] if name in "xyz" else units[1] if name == "t" else None
     scale = zoom if math.isfinite(zoom) and zoom > 0 else 1.0
-    return ImageAxis(name, scale, unit_name(unit), origin if math.isfinite(origin) else 0.0)
+    origin = time_origin if name == "t" and math.isfinite(time_origin) else 0.0
+    return ImageAxis(name, scale, unit_name(unit), origin)

@@ -16,8 +16,9 @@ from zarrfs.errors import LocationError, UnsupportedError, ZarrError
 from zarrfs.foreign.contiguous import path_stamp
 from zarrfs.foreign.image_groups import ImageAxis, image_nodes
 from zarrfs.foreign.presented_store import PresentedArray, PresentedStore, plane_chunks
+from zarrfs.foreign.spatial_axes import LPS_TO_RAS, is_plain, oriented_axes
 from zarrfs.foreign.stored_values import stored_values
-from zarrfs.ngff.units import unit_name
+from zarrfs.ngff.units import is_time, unit_name
 
 __all__ = ["open_nrrd"]
 
@@ -47,6 +48,13 @@ TYPES = {
 """The data types of NRRD."""
 
 MAX_HEADER_NBYTES = 1 << 20
+
+SPACES = {
+    **dict.fromkeys(("right-anterior-superior", "ras", "rast"), np.array([1.0, 1.0, 1.0])),
+    **dict.fromkeys(("left-anterior-superior", "las", "last"), np.array([-1.0, 1.0, 1.0])),
+    **dict.fromkeys(("left-posterior-superior", "lps", "lpst"), LPS_TO_RAS),
+}
+"""The signs that convert the coordinates of a space to right, anterior, superior."""
 
 SAMPLE_KINDS = ("list", "point", "vector", "covariant-vector", "normal")
 COLOR_KINDS = ("color", "matrix", "quaternion", "symmetric")
@@ -125,9 +133,38 @@ def _axes(header: Mapping[str, Any], ndim: int) -> list[ImageAxis]:
             axes.append(ImageAxis(next(names), scale, units[number], _position(header, number)))
         else:
             name = "t" if kinds[number] == "time" else "c"
-            axes.append(ImageAxis(name, scale, origin=_position(header, number)))
+            unit = units[number] if name == "t" and is_time(units[number]) else None
+            axes.append(ImageAxis(name, scale, unit, _position(header, number)))
+    spatial = [number for number in range(ndim) if is_spatial[number]]
+    for number, axis in zip(spatial, _oriented(header, spatial, axes), strict=False):
+        axes[number] = axis
     axes.reverse()
     return axes
+
+
+def _oriented(
+    header: Mapping[str, Any], spatial: Sequence[int], axes: Sequence[ImageAxis]
+) -> list[ImageAxis]:
+    """Return the spatial axes with their orientation; none if the header states none.
+
+    A space without a name is left, posterior, superior, as in ITK, if the axes are not those of the space.
+    """
+    directions, position = header.get("space directions"), header.get("space origin")
+    if directions is None or not 0 < len(spatial) <= 3:
+        return []
+    vectors = [directions[number] for number in spatial]
+    if any(vector is None for vector in vectors):
+        return []
+    name = str(header.get("space", "")).lower().removesuffix("-time")
+    signs = SPACES.get(name, LPS_TO_RAS)
+    components = 3 if name in SPACES else len(spatial)
+    matrix, origin = np.zeros((len(spatial), 3)), np.zeros(3)
+    matrix[:, :components] = np.array([list(vector) for vector in vectors], np.float64)[:, :components]
+    if position is not None:
+        origin[:components] = np.array(list(position), np.float64)[:components]
+    if name not in SPACES and is_plain(matrix):
+        return []
+    return oriented_axes([axes[number] for number in spatial], matrix * signs, origin * signs) or []
 
 
 def _scale(header: Mapping[str, Any], number: int) -> float:

@@ -24,6 +24,7 @@ from zarrfs.foreign.tiff.opening import open_tiff
 from zarrfs.importing.images import find_images, image_of_group
 from zarrfs.mount.writing.pending import PendingFile
 from zarrfs.ngff.array_transforms import transform_attribute
+from zarrfs.ngff.orientation import directions_attribute
 
 __all__ = ["IMAGE_SUFFIXES", "ImageFileError", "SourceImage", "opened_image"]
 
@@ -53,7 +54,7 @@ class SourceImage:
     Attributes:
         values: an object with shape and data type, whose regions can be read.
         dimension_names: the names of the dimensions, or None if they are not unique.
-        attributes: the user attributes of the new array: the distances, position and units of the elements.
+        attributes: the user attributes of the new array: distances, position, units and orientation of the elements.
     """
 
     values: _Slabs
@@ -93,7 +94,7 @@ def _image_of(store: PresentedStore) -> SourceImage:
     return SourceImage(
         _Slabs(image.array),
         names if has_names else None,
-        {"transform": transform_attribute(axes)} if is_known else {},
+        {"transform": transform_attribute(axes), **directions_attribute(axes)} if is_known else {},
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from zarrfs.errors import OptionError, UnsupportedError
 from zarrfs.ngff.geometry import ArrayAxis, Geometry, axis_type
+from zarrfs.ngff.orientation import ANATOMICAL_DIRECTIONS, directions_attribute, orientation_document
 from zarrfs.tools.pyramids.downsampling import Method
 from zarrfs.tools.pyramids.levels import PyramidLevel
 
@@ -70,7 +71,7 @@ def image_axes(
         if name is None or (names is None and not any(axis.name or axis.role for axis in geometry.axes)):
             name = DEFAULT_NAMES[len(DEFAULT_NAMES) - ndim + i]
         kind = axis.type if names is None else None
-        axes.append(replace(axis, name=name, type=kind or axis_type(name) or axis.type))
+        axes.append(_typed(axis, name, kind or axis_type(name) or axis.type))
     if not any(axis.type == "space" for axis in axes):
         axes = [replace(axis, type="space") if axis.type is None else axis for axis in axes]
     if scale is not None:
@@ -79,6 +80,13 @@ def image_axes(
         axes = [replace(axis, unit=unit) if axis.type == "space" else axis for axis in axes]
     _check_axes(axes)
     return tuple(axes)
+
+
+def _typed(axis: ArrayAxis, name: str, kind: str | None) -> ArrayAxis:
+    """Return an axis with another name and type. Only spatial axes have an orientation."""
+    if kind != "space":
+        axis = replace(axis, orientation=None, direction=None)
+    return replace(axis, name=name, type=kind)
 
 
 def _check_axes(axes: Sequence[ArrayAxis]) -> None:
@@ -108,7 +116,12 @@ def multiscales_attributes(
     method: Method,
     previous: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the attributes of the group of a pyramid. Those in ``previous`` other than multiscales are retained."""
+    """Return the attributes of the group of a pyramid. Those in ``previous`` other than multiscales are retained.
+
+    The exact directions of the axes in anatomical space are those of ``axes``.
+    """
+    previous = {key: value for key, value in previous.items() if key != ANATOMICAL_DIRECTIONS}
+    previous |= directions_attribute(axes)
     multiscales: dict[str, Any] = {
         "name": name,
         "axes": [_axis_document(axis) for axis in axes],
@@ -138,4 +151,6 @@ def _axis_document(axis: ArrayAxis) -> dict[str, Any]:
         document["type"] = axis.type
     if axis.unit is not None:
         document["unit"] = axis.unit
+    if axis.orientation is not None:
+        document["orientation"] = orientation_document(axis.orientation)
     return document

@@ -1,0 +1,67 @@
+"""Scale, position and orientation of spatial axes from the affine transformation in the header of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from zarrfs.foreign.image_groups import ImageAxis
+from zarrfs.ngff.orientation import nearest_orientations
+
+__all__ = ["LPS_TO_RAS", "is_plain", "oriented_axes"]
+
+LPS_TO_RAS = np.array([-1.0, -1.0, 1.0])
+"""The signs that convert left, posterior, superior to right, anterior, superior, and back."""
+
+MIN_VOLUME = 1e-6
+"""The smallest volume of the unit vectors of axes that are not in one plane."""
+
+MAX_ROUNDING = 1e-6
+"""Relative differences of this size are rounding errors of float32."""
+
+
+def oriented_axes(
+    axes: Sequence[ImageAxis], vectors: npt.NDArray[np.float64], origin: npt.NDArray[np.float64]
+) -> list[ImageAxis] | None:
+    """Return spatial axes with the scale, position and orientation that an affine transformation states.
+
+    ``vectors`` has a row for each of up to three axes: the vector from one element to the next one, with the components
+    right, anterior, superior. ``origin`` is the position of the first element. The component of the position that is
+    perpendicular to all axes of an image with fewer than three is omitted. The scale of an axis is replaced if it
+    differs from the length of the vector by more than rounding.
+
+    Returns None if the numbers are not finite, or if the vectors are in one plane.
+    """
+    if not (np.isfinite(vectors).all() and np.isfinite(origin).all()):
+        return None
+    lengths = np.linalg.norm(vectors, axis=1)
+    if not ((lengths > 0) & np.isfinite(lengths)).all():
+        return None
+    units = vectors / lengths[:, np.newaxis]
+    if float(np.linalg.det(units @ units.T)) < MIN_VOLUME**2:
+        return None
+    orientations = nearest_orientations([(float(x), float(y), float(z)) for x, y, z in units])
+    if all(item.direction is None for item in orientations):
+        # The directions are exact: the positions are numbers of the header, apart from their sign.
+        units = np.round(units)
+    positions = np.linalg.lstsq(units.T, origin, rcond=None)[0] if np.any(units % 1) else units @ origin
+    return [
+        axis._replace(
+            scale=axis.scale if abs(axis.scale - length) <= MAX_ROUNDING * length else float(length),
+            origin=float(position) + 0.0,  # not -0.0
+            orientation=orientation.value,
+            direction=orientation.direction,
+        )
+        for axis, length, position, orientation in zip(axes, lengths, positions, orientations, strict=True)
+    ]
+
+
+def is_plain(vectors: npt.NDArray[np.float64]) -> bool:
+    """Return whether the axes are those of the coordinate system, in this order and in these directions."""
+    lengths = np.linalg.norm(vectors, axis=1)
+    return bool(
+        (lengths > 0).all()
+        and np.allclose(vectors / lengths[:, np.newaxis], np.eye(3)[: len(vectors)], 0, MAX_ROUNDING)
+    )
