@@ -9,7 +9,13 @@ import pytest
 
 from zarrfs.errors import MetadataError
 from zarrfs.ngff import check_attributes, parse
-from zarrfs.ngff.editing import with_axis_unit, with_channel_color, with_channel_label, with_pixel_size
+from zarrfs.ngff.editing import (
+    with_axis_orientation,
+    with_axis_unit,
+    with_channel_color,
+    with_channel_label,
+    with_pixel_size,
+)
 
 AXES = [
     {"name": "c", "type": "channel"},
@@ -88,6 +94,47 @@ def test_a_transformation_of_the_whole_image_is_kept(attributes: dict[str, Any])
     )
     sizes = [level.scale for level in parse(edited).multiscales[0].levels]
     assert sizes == [pytest.approx((1, 0.3, 0.5)), pytest.approx((1, 0.6, 1.0))]
+
+
+def test_an_orientation_is_set_and_removed(attributes: dict[str, Any]) -> None:
+    edited = with_axis_orientation(attributes, 2, "left-to-right")
+    axes = parse(edited).multiscales[0].axes
+    assert [axis.orientation for axis in axes] == [None, None, "left-to-right"]
+    assert parse(attributes).multiscales[0].axes[2].orientation is None
+    assert with_axis_orientation(edited, 2, "") == attributes
+    messages = [item for item in check_attributes(edited).messages if "orientation" in item.message]
+    assert [(item.tier, item.message) for item in messages] == [
+        ("strict", "1 of 2 spatial axes have an orientation, expected all")
+    ]
+    edited = with_axis_orientation(edited, 1, "right-to-left")
+    assert "parallel: right-to-left, left-to-right" in str(check_attributes(edited).messages)
+    edited = with_axis_orientation(edited, 1, "dorsal-to-ventral")
+    assert "orientation" not in str(check_attributes(edited).messages)
+    for axis, orientation, message in (
+        (2, "leftwards", "expected one of the orientations of RFC-4"),
+        (0, "left-to-right", "axis 0 is not of type space"),
+        (3, "left-to-right", "axis 3 has no place"),
+    ):
+        with pytest.raises(MetadataError, match=message):
+            with_axis_orientation(attributes, axis, orientation)
+
+
+@pytest.mark.parametrize(
+    ("axis", "orientation", "message"),
+    [
+        (2, {"type": "anatomical", "value": "up"}, "expected an orientation of RFC-4"),
+        (2, {"type": "geographical", "value": "left-to-right"}, "expected an orientation of RFC-4"),
+        (2, "left-to-right", "expected an orientation of RFC-4"),
+        (0, {"type": "anatomical", "value": "left-to-right"}, "the axis is not spatial"),
+    ],
+)
+def test_orientations_that_rfc_4_does_not_allow_are_reported(
+    axis: int, orientation: Any, message: str, attributes: dict[str, Any]
+) -> None:
+    edited = deepcopy(attributes)
+    edited.get("ome", edited)["multiscales"][0]["axes"][axis]["orientation"] = orientation
+    (found,) = [item for item in check_attributes(edited).messages if item.pointer.endswith("orientation")]
+    assert (found.tier, message in found.message) == ("strict", True)
 
 
 def test_an_empty_unit_is_removed(attributes: dict[str, Any]) -> None:

@@ -41,7 +41,9 @@ def test_channels_axes_and_names_are_changed(image: Path) -> None:
     channels = (
         "--channel-name 0=DAPI --channel-color DAPI=0000ff --contrast DAPI=100,4000.5 --channel-active 1=no"
     )
-    axes = "--scale x=0.25 --unit 1=nanometer"
+    axes = (
+        "--scale x=0.25 --unit 1=nanometer --orientation x=left-to-right --orientation 1=inferior-to-superior"
+    )
     output = run("edit", image, "--image-name", "cells", *channels.split(), *axes.split())
     assert re.search('^[+] *"label": "DAPI",$', output, re.MULTILINE)
     model = parse(zarrfs.open_group(image).attrs)
@@ -60,6 +62,7 @@ def test_channels_axes_and_names_are_changed(image: Path) -> None:
     )
     assert second.window is not None
     assert second.window.max == 65535
+    assert "orientation  y inferior-to-superior, x left-to-right\n" in run("info", image)
     assert "valid" in run("check", image)
 
 
@@ -122,6 +125,8 @@ def test_a_zip_file_is_edited(tmp_path: Path) -> None:
         (["--scale", "q=1"], "no axis 'q'; its axes are c, y, x"),
         (["--scale", "x=-1"], "above 0"),
         (["--axis-name", "3=x"], "no axis '3'"),
+        (["--orientation", "x=up"], "expected one of the orientations of RFC-4, found 'up'"),
+        (["--orientation", "c=left-to-right"], "not of type space"),
     ],
 )
 def test_wrong_edits_are_refused(image: Path, arguments: list[str], message: str) -> None:

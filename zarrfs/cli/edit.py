@@ -49,6 +49,11 @@ def _edit_option(name: str, metavar: str, help_text: str) -> Callable[[Any], Any
 @_edit_option("--axis-name", "AXIS=NAME", "The name of an axis.")
 @_edit_option("--unit", "AXIS=UNIT", "The unit of an axis, such as micrometer. An empty value removes it.")
 @_edit_option(
+    "--orientation",
+    "AXIS=DIRECTION",
+    "The anatomical direction of an axis, such as left-to-right. An empty value removes it.",
+)
+@_edit_option(
     "--scale",
     "AXIS=SIZE",
     "The pixel size of level 0. Other levels are scaled by the same factor.",
@@ -71,6 +76,7 @@ def command(location: str, dry_run: bool, no_check: bool, storage: tuple[str, ..
     Examples:
       zarrfs edit image.ome.zarr --channel-name 0=DAPI --channel-color 0=0000FF --contrast 0=100,4000
       zarrfs edit image.ome.zarr --scale x=0.65 --scale y=0.65 --unit x=micrometer --dry-run
+      zarrfs edit brain.ome.zarr --orientation x=left-to-right --orientation y=anterior-to-posterior
       zarrfs edit experiment.zarr/run1 --set 'temperature=310.5' --set '/instrument/lens=20x' --delete draft
     """
     report = edit(
@@ -111,10 +117,11 @@ def _edit(name: str, text: str) -> Edit:
     if name == "set":
         parsed = _json(value)
         return lambda attributes, node: with_value(attributes, key, parsed)
-    if name in ("axis_name", "unit", "scale"):
+    if name in ("axis_name", "unit", "orientation", "scale"):
         changes: dict[str, Any] = {
             "axis_name": lambda attributes, axis: ngff.with_axis_name(attributes, axis, value),
             "unit": lambda attributes, axis: ngff.with_axis_unit(attributes, axis, value),
+            "orientation": lambda attributes, axis: ngff.with_axis_orientation(attributes, axis, value),
             "scale": partial(_with_scale, option, value),
         }
         return axis_edit(changes[name], key)

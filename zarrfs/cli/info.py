@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -19,7 +20,10 @@ from zarrfs.cli.console import (
 from zarrfs.cli.values import document_option, parse_storage_options, storage_option
 from zarrfs.engine.nodes.summary import array_summary, dtype_text, group_summary, json_safe
 from zarrfs.errors import describe_error
+from zarrfs.ngff.geometry import array_geometry
 from zarrfs.ngff.members import member_names
+from zarrfs.ngff.orientation import OrientedAxis
+from zarrfs.ngff.parse import parse
 
 __all__ = ["command"]
 
@@ -63,12 +67,27 @@ def command(
         else:
             properties |= group_summary(node)
             properties["members"] = member_summaries(node)
+        properties |= orientation_summary(node)
     if as_json:
         print_json(properties)
     elif properties["kind"] == "array":
         show_array(properties)
     else:
         show_group(properties)
+
+
+def orientation_summary(node: zarrfs.Array | zarrfs.Group) -> dict[str, Any]:
+    """Return the anatomical orientations of the axes of an image, or of an array with the attribute ``transform``."""
+    axes: Sequence[OrientedAxis]
+    if isinstance(node, zarrfs.Array):
+        axes = array_geometry(node.spec).axes
+    else:
+        images = parse(node.attrs).multiscales
+        axes = images[0].axes if images else ()
+    found = {axis.name: axis.orientation for axis in axes if axis.orientation is not None}
+    if not found:
+        return {}
+    return {"orientation": found, "oblique": any(axis.direction is not None for axis in axes)}
 
 
 def stored_chunks_summary(array: zarrfs.Array) -> dict[str, Any]:
@@ -122,6 +141,7 @@ def show_array(properties: dict[str, Any]) -> None:
         ("data type", _dtype(properties)),
         ("chunks", _join_lengths(properties["chunks"])),
     ]
+    rows += _orientation(properties)
     if properties["shards"]:
         rows.append(("shards", _join_lengths(properties["shards"])))
     rows.append(("codecs", [_codec(codec) for codec in properties["codecs"]]))
@@ -145,16 +165,15 @@ def show_array(properties: dict[str, Any]) -> None:
 
 def show_group(properties: dict[str, Any]) -> None:
     """Print the properties of a group as text."""
-    print_properties(
-        [
-            ("group", f"{properties['path']} in {properties['location']}"),
-            ("format", _format(properties["zarr_format"])),
-        ]
-    )
+    rows: list[tuple[str, str | list[str]]] = [
+        ("group", f"{properties['path']} in {properties['location']}"),
+        ("format", _format(properties["zarr_format"])),
+    ]
+    print_properties(rows + _orientation(properties))
     members = properties["members"]
     if members:
         click.echo()
-        rows = [
+        table = [
             (
                 m["name"],
                 m["kind"],
@@ -164,10 +183,19 @@ def show_group(properties: dict[str, Any]) -> None:
             )
             for m in members[:MAX_LISTED]
         ]
-        print_table(("name", "kind", "shape", "data type", "chunks"), rows)
+        print_table(("name", "kind", "shape", "data type", "chunks"), table)
         if len(members) > MAX_LISTED:
             click.echo(f"... and {len(members) - MAX_LISTED:,} more")
     print_attributes(properties["attributes"])
+
+
+def _orientation(properties: dict[str, Any]) -> list[tuple[str, str | list[str]]]:
+    if "orientation" not in properties:
+        return []
+    text = ", ".join(f"{name} {value}" for name, value in properties["orientation"].items())
+    return [
+        ("orientation", f"{text} (oblique; these are the nearest ones)" if properties["oblique"] else text)
+    ]
 
 
 def _format(zarr_format: int | str) -> str:

@@ -17,7 +17,6 @@ from zarrfs.foreign.presented_store import PresentedArray, PresentedStore
 from zarrfs.ngff.editing import with_channels
 from zarrfs.ngff.geometry import axis_type
 from zarrfs.ngff.model import Multiscales
-from zarrfs.ngff.orientation import exact_directions
 from zarrfs.ngff.parse import parse
 from zarrfs.tools.copying.reports import CopyReport, incomplete_copy_error
 
@@ -76,7 +75,7 @@ def image_of_group(group: Group) -> SourceImage:
         raise MetadataError(f"{group.store.url}: level 0 of the image, {image.levels[0].path!r}, is a group")
     omero = group.attrs.get("ome", {}).get("omero")
     return SourceImage(
-        array, _axes(image, array.ndim, group.attrs), image.name, omero if isinstance(omero, dict) else None
+        array, _axes(image, array.ndim), image.name, omero if isinstance(omero, dict) else None
     )
 
 
@@ -121,19 +120,15 @@ def ordered_image(
     return PresentedStore(place, nodes, lambda: array.store.stamp("zarr.json"), lambda: None)
 
 
-def _axes(image: Multiscales, ndim: int, attributes: Mapping[str, Any]) -> list[ImageAxis]:
+def _axes(image: Multiscales, ndim: int) -> list[ImageAxis]:
     level = image.levels[0]
     scale = level.scale or (1.0,) * ndim
     origin = level.translation or (0.0,) * ndim
-    orientations = [axis.orientation for axis in image.axes]
-    directions = exact_directions(attributes, [axis.name for axis in image.axes], orientations)
     axes = []
     for number, axis in enumerate(image.axes):
         name = "c" if axis.name == "s" else axis.name  # the samples of a pixel in TIFF
         axes.append(
-            ImageAxis(
-                name, scale[number], axis.unit, origin[number], orientations[number], directions[number]
-            )
+            ImageAxis(name, scale[number], axis.unit, origin[number], axis.orientation, axis.direction)
         )
     return axes
 

@@ -18,6 +18,8 @@ from zarrfs.foreign.image_stacks import IMAGE_SUFFIXES, natural_order, open_imag
 from zarrfs.foreign.opening import open_node
 from zarrfs.foreign.presented_store import PresentedStore
 from zarrfs.importing.images import find_images, image_of_array, image_of_group, ordered_image
+from zarrfs.logs import logger
+from zarrfs.ngff.orientation import ANATOMICAL_DIRECTIONS
 from zarrfs.tools import CopyReport, build_pyramid, convert
 from zarrfs.tools.copying.option_names import option
 
@@ -99,9 +101,15 @@ def import_files(
             _check_unused(axes=axes, scale=scale, unit=unit, name=name, levels=levels, version=version)
             return convert(node, target, skip_broken=skip_broken, **copying)
         if list(images) == [""]:
-            return build_pyramid(
-                ordered_image(image_of_group(images[""]), axes, scale, unit), target, **pyramid
-            )
+            image = image_of_group(images[""])
+            if any(axis.direction for axis in image.axes):
+                logger.warning(
+                    "%s: the axes are not parallel to those of the body; their exact directions are in the attribute "
+                    "%r, which other programs may not know",
+                    image.array.store.url,
+                    ANATOMICAL_DIRECTIONS,
+                )
+            return build_pyramid(ordered_image(image, axes, scale, unit), target, **pyramid)
         return _import_series(images, target, axes, scale, unit, pyramid, report)
 
 

@@ -13,11 +13,14 @@ from copy import deepcopy
 from typing import Any
 
 from zarrfs.errors import MetadataError
+from zarrfs.ngff.orientation import ORIENTATIONS, orientation_document
 from zarrfs.ngff.parse import ome_attributes, parse
 from zarrfs.ngff.reader import is_number
+from zarrfs.text import short_repr
 
 __all__ = [
     "with_axis_name",
+    "with_axis_orientation",
     "with_axis_unit",
     "with_channel_active",
     "with_channel_color",
@@ -153,6 +156,33 @@ def with_axis_unit(attributes: Attributes, axis: int, unit: str, image: int = 0)
         axes[axis]["unit"] = unit
     else:
         axes[axis].pop("unit", None)
+    return edited
+
+
+def with_axis_orientation(
+    attributes: Attributes, axis: int, orientation: str, image: int = 0
+) -> dict[str, Any]:
+    """Return the attributes with another anatomical orientation of a spatial axis, such as ``left-to-right`` (RFC-4).
+
+    An empty orientation removes it. The numbers of the pixel sizes and positions do not change.
+    """
+    edited, ome = _copied(attributes)
+    axes = _multiscales(ome, image).get("axes")
+    if not isinstance(axes, list) or axis >= len(axes) or not isinstance(axes[axis], dict):
+        raise MetadataError(
+            f"axis {axis} has no place for an orientation: axes are objects since OME-NGFF 0.4"
+        )
+    if not orientation:
+        axes[axis].pop("orientation", None)
+        return edited
+    if orientation not in ORIENTATIONS:
+        raise MetadataError(
+            f"expected one of the orientations of RFC-4, found {short_repr(orientation)}; they are "
+            f"{', '.join(ORIENTATIONS)}"
+        )
+    if axes[axis].get("type") != "space":
+        raise MetadataError(f"axis {axis} is not of type space; only spatial axes have an orientation")
+    axes[axis]["orientation"] = orientation_document(orientation)
     return edited
 
 

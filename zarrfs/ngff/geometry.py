@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from zarrfs.engine.model import ArraySpec
 from zarrfs.ngff.array_transforms import TRANSFORM, parse_transform
 from zarrfs.ngff.model import Axis, Channel, Level, Multiscales, Ngff
-from zarrfs.ngff.orientation import Vector, exact_directions
+from zarrfs.ngff.orientation import Vector, with_exact_directions
 from zarrfs.ngff.reader import is_number
 from zarrfs.ngff.units import convert, is_length, is_time
 
@@ -163,12 +163,11 @@ def array_geometry(spec: ArraySpec, ancestors: Iterable[Ancestor] = ()) -> Geome
             level = _find_level(multiscales, ancestor.path)
             axes = None if level is None else _ngff_axes(multiscales, level, ndim)
             if axes is not None:
-                axes = _with_directions(axes, ancestor.attributes)
                 omero = ancestor.ngff.omero
                 return Geometry(_with_roles(axes), multiscales.name, omero.channels if omero else ())
     transform_axes = _transform_axes(spec)
     if transform_axes is not None:
-        return Geometry(_with_roles(_with_directions(transform_axes, spec.attributes)))
+        return Geometry(_with_roles(with_exact_directions(transform_axes, spec.attributes)))
     n5_axes = _n5_axes(spec, ancestors[0].attributes if ancestors else {})
     return Geometry(_named_axes(spec) if n5_axes is None else _with_roles(n5_axes))
 
@@ -193,7 +192,9 @@ def _ngff_axes(multiscales: Multiscales, level: Level, ndim: int) -> tuple[Array
     if not len(axes) == len(scale) == len(translation) == ndim:
         return None
     return tuple(
-        _checked(ArrayAxis(axis.name, axis.type, axis.unit, step, origin, orientation=axis.orientation))
+        _checked(
+            ArrayAxis(axis.name, axis.type, axis.unit, step, origin, None, axis.orientation, axis.direction)
+        )
         for axis, step, origin in zip(axes, scale, translation, strict=True)
     )
 
@@ -252,15 +253,6 @@ def _transform_axes(spec: ArraySpec) -> tuple[ArrayAxis, ...] | None:
     return tuple(axes)
 
 
-def _with_directions(axes: tuple[ArrayAxis, ...], attributes: Mapping[str, Any]) -> tuple[ArrayAxis, ...]:
-    """Return the axes with the exact directions that the attributes state."""
-    orientations = [axis.orientation for axis in axes]
-    if not any(orientations):
-        return axes
-    directions = exact_directions(attributes, [axis.name for axis in axes], orientations)
-    return tuple(replace(axis, direction=vector) for axis, vector in zip(axes, directions, strict=True))
-
-
 def _n5_axes(spec: ArraySpec, parent: Mapping[str, Any]) -> tuple[ArrayAxis, ...] | None:
     """Return the axes by ``pixelResolution`` and ``downsamplingFactors`` of N5 viewers; None without both of them.
 
@@ -304,10 +296,9 @@ def _checked(axis: ArrayAxis) -> ArrayAxis:
     unit = axis.unit
     if unit is not None and (len(unit) > MAX_UNIT_LENGTH or not unit.isprintable()):
         unit = None
-    orientation = axis.orientation if axis.type == "space" else None
-    return replace(
-        axis, unit=unit, scale=float(scale), translation=float(translation), orientation=orientation
-    )
+    if axis.type != "space":
+        axis = replace(axis, orientation=None, direction=None)
+    return replace(axis, unit=unit, scale=float(scale), translation=float(translation))
 
 
 def _with_roles(axes: tuple[ArrayAxis, ...]) -> tuple[ArrayAxis, ...]:

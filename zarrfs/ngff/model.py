@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from zarrfs.ngff.orientation import Vector
+
 __all__ = [
     "Axis",
     "Channel",
@@ -33,12 +35,14 @@ class Axis:
     """One axis. ``type`` is ``space``, ``time``, ``channel``, another string, or None if it is unknown.
 
     ``orientation`` is the anatomical direction in which its coordinates increase, such as ``left-to-right`` (RFC-4).
+    ``direction`` is the exact direction in anatomical space if it differs; see ``orientation.py``.
     """
 
     name: str
     type: str | None = None
     unit: str | None = None
     orientation: str | None = None
+    direction: Vector | None = None
 
 
 @dataclass(frozen=True)

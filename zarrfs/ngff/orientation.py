@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import permutations
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -31,10 +32,10 @@ __all__ = [
     "Vector",
     "direction_of",
     "directions_attribute",
-    "exact_directions",
     "nearest_orientations",
     "orientation_document",
     "parse_orientation",
+    "with_exact_directions",
 ]
 
 ANATOMICAL_DIRECTIONS = "anatomical_directions"
@@ -87,6 +88,13 @@ class OrientedAxis(Protocol):
     def direction(self) -> Vector | None: ...
 
 
+class _DataclassAxis(OrientedAxis, Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+Axis = TypeVar("Axis", bound=_DataclassAxis)
+
+
 class Orientation(NamedTuple):
     """The nearest orientation of a direction, and the direction if it differs from it."""
 
@@ -118,18 +126,14 @@ def direction_of(axis: OrientedAxis) -> Vector | None:
 def nearest_orientations(directions: Sequence[Vector]) -> list[Orientation]:
     """Return the orientations of up to three directions, unit vectors. No two have the same world axis."""
 
-    def alignment(axes: tuple[int, ...]) -> float:
-        return sum(abs(vector[axis]) for vector, axis in zip(directions, axes, strict=True))
-
-    best = max(permutations(range(3), len(directions)), key=alignment)
+    best = max(permutations(range(3), len(directions)), key=lambda axes: _alignment(directions, axes))
     found = []
     for vector, axis in zip(directions, best, strict=True):
         sign = -1.0 if vector[axis] < 0 else 1.0
         value, nearest = next(
             (value, unit) for value, unit in WORLD_ORIENTATIONS.items() if unit[axis] == sign
         )
-        is_exact = all(abs(a - b) <= MAX_DEVIATION for a, b in zip(vector, nearest, strict=True))
-        found.append(Orientation(value, None if is_exact else vector))
+        found.append(Orientation(value, None if _is_close(vector, nearest) else vector))
     return found
 
 
@@ -143,34 +147,52 @@ def directions_attribute(axes: Sequence[OrientedAxis]) -> dict[str, Any]:
     return {ANATOMICAL_DIRECTIONS: value}
 
 
-def exact_directions(
-    attributes: Mapping[str, Any], names: Sequence[str | None], orientations: Sequence[str | None]
-) -> list[Vector | None]:
-    """Return the direction of each axis that the attribute states, None for an axis without one.
+def with_exact_directions(axes: Sequence[Axis], attributes: Mapping[str, Any]) -> tuple[Axis, ...]:
+    """Return the axes with the directions that the attribute states.
 
     The attribute is ignored if it is not valid or does not fit the axes: their names and orientations may have been
     changed by software that does not know it.
     """
-    missing: list[Vector | None] = [None] * len(names)
     value = attributes.get(ANATOMICAL_DIRECTIONS)
-    if not isinstance(value, Mapping) or value.get("space") != SPACE:
-        return missing
-    listed, directions = value.get("axes"), value.get("directions")
-    if not isinstance(listed, list) or not isinstance(directions, list):
-        return missing
-    oriented = [name for name, orientation in zip(names, orientations, strict=True) if orientation]
-    if listed != oriented or len(directions) != len(listed) or not 0 < len(listed) <= 3:
-        return missing
+    oriented = [axis for axis in axes if axis.orientation is not None]
+    if not isinstance(value, Mapping) or value.get("space") != SPACE or not 0 < len(oriented) <= 3:
+        return tuple(axes)
+    directions = value.get("directions")
+    if value.get("axes") != [axis.name for axis in oriented] or not isinstance(directions, list):
+        return tuple(axes)
     vectors = [vector for item in directions if (vector := _unit_vector(item)) is not None]
-    if len(vectors) != len(listed) or abs(_volume(vectors)) <= MAX_DEVIATION:
-        return missing
-    nearest = nearest_orientations(vectors)
-    if [item.value for item in nearest] != [orientation for orientation in orientations if orientation]:
-        return missing
-    found = dict(zip(oriented, vectors, strict=True))
-    return [
-        found[name] if orientation else None for name, orientation in zip(names, orientations, strict=True)
-    ]
+    if not len(vectors) == len(directions) == len(oriented) or _volume(vectors) <= MAX_DEVIATION:
+        return tuple(axes)
+    stated = [WORLD_ORIENTATIONS.get(axis.orientation or "") for axis in oriented]
+    if not _are_nearest(vectors, stated):
+        return tuple(axes)
+    found = iter(zip(vectors, stated, strict=True))
+    return tuple(axis if axis.orientation is None else _directed(axis, *next(found)) for axis in axes)
+
+
+def _directed(axis: Axis, vector: Vector, stated: Vector | None) -> Axis:
+    is_exact = stated is not None and _is_close(vector, stated)
+    return replace(axis, direction=None if is_exact else vector)
+
+
+def _is_close(vector: Vector, other: Vector) -> bool:
+    return all(abs(a - b) <= MAX_DEVIATION for a, b in zip(vector, other, strict=True))
+
+
+def _alignment(vectors: Sequence[Vector], axes: Sequence[int]) -> float:
+    return sum(abs(vector[axis]) for vector, axis in zip(vectors, axes, strict=True))
+
+
+def _are_nearest(vectors: Sequence[Vector], stated: Sequence[Vector | None]) -> bool:
+    """Return whether no other orientations are nearer to the vectors. Of equally near ones each is a nearest one."""
+    known = [unit for unit in stated if unit is not None]
+    if len({unit.index(max(unit, key=abs)) for unit in known}) < len(vectors):
+        return False
+    found = sum(
+        a * b for vector, unit in zip(vectors, known, strict=True) for a, b in zip(vector, unit, strict=True)
+    )
+    best = max(_alignment(vectors, axes) for axes in permutations(range(3), len(vectors)))
+    return found >= best - MAX_DEVIATION
 
 
 def _unit_vector(value: object) -> Vector | None:

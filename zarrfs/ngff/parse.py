@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from zarrfs.ngff.model import Axis, Level, Multiscales, Ngff
-from zarrfs.ngff.orientation import parse_orientation
+from zarrfs.ngff.orientation import parse_orientation, with_exact_directions
 from zarrfs.ngff.parse_hints import parse_image_label, parse_omero
 from zarrfs.ngff.parse_plate import parse_plate, parse_well
 from zarrfs.ngff.reader import Reader, is_number
@@ -56,7 +56,7 @@ def parse(attributes: Mapping[str, Any]) -> Ngff:
     image_label = reader.mapping("image-label")
     plate = reader.mapping("plate")
     well = reader.mapping("well")
-    multiscales = tuple(_multiscales(reader))
+    multiscales = tuple(_multiscales(reader, attributes))
     version = _version(ome, pointer)
     return Ngff(
         version=version,
@@ -111,9 +111,9 @@ def _draft(ome: Mapping[str, Any]) -> Iterator[str]:
             return
 
 
-def _multiscales(reader: Reader) -> Iterator[Multiscales]:
+def _multiscales(reader: Reader, attributes: Mapping[str, Any]) -> Iterator[Multiscales]:
     for item in reader.mappings("multiscales"):
-        axes = _axes(item)
+        axes = with_exact_directions(_axes(item), attributes)
         unapplied: list[str] = []
         levels = tuple(_levels(item, len(axes) or None, unapplied))
         if not levels:

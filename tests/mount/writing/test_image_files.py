@@ -115,6 +115,34 @@ def test_an_image_file_becomes_an_array_with_its_geometry(
     check_equal_images(tmp_path / name, tmp_path / f"again{suffix}", has_position)
 
 
+DIRECTIONS = {
+    "flipped": [[-1, 0, 0], [0, 1, 0], [0, 0, -1]],
+    "exchanged": [[0, 0, 1], [-1, 0, 0], [0, -1, 0]],
+    "oblique": [[0.8, -0.6, 0], [0.6, 0.8, 0], [0, 0, 1]],
+}
+
+
+@pytest.mark.parametrize("kind", DIRECTIONS)
+@pytest.mark.parametrize("suffix", [".nii", ".nrrd", ".mha"])
+def test_an_image_file_keeps_its_orientation(
+    suffix: str, kind: str, operations: WritableOperations, tmp_path: Path
+) -> None:
+    sitk: Any = pytest.importorskip("SimpleITK")
+    pytest.importorskip("nibabel" if suffix == ".nii" else "nrrd")
+    image = sitk.GetImageFromArray(DATA)
+    image.SetSpacing(SCALE[::-1])
+    image.SetOrigin(ORIGIN[::-1])
+    image.SetDirection(np.ravel(DIRECTIONS[kind]).astype(float).tolist())
+    name = f"a{suffix}"
+    sitk.WriteImage(image, str(tmp_path / name))
+    write_file(operations, f"/{name}", (tmp_path / name).read_bytes())
+    attributes = root_of(operations)["a"].attrs
+    assert ("anatomical_directions" in attributes) == (kind == "oblique")
+    for other in (".nii", ".nrrd", ".mha"):
+        (tmp_path / f"again{other}").write_bytes(read_file(operations, f"/a{other}"))
+        check_equal_images(tmp_path / name, tmp_path / f"again{other}", True)
+
+
 def check_equal_images(first: Path, second: Path, has_position: bool) -> None:
     if first.name.endswith(".tif"):
         tifffile: Any = pytest.importorskip("tifffile")
@@ -126,7 +154,8 @@ def check_equal_images(first: Path, second: Path, has_position: bool) -> None:
         one, other = sitk.ReadImage(str(first)), sitk.ReadImage(str(second))
         np.testing.assert_array_equal(sitk.GetArrayFromImage(one), sitk.GetArrayFromImage(other))
         np.testing.assert_allclose(one.GetSpacing(), other.GetSpacing())
-        np.testing.assert_allclose(one.GetOrigin(), other.GetOrigin())
+        np.testing.assert_allclose(one.GetOrigin(), other.GetOrigin(), atol=1e-4)
+        np.testing.assert_allclose(one.GetDirection(), other.GetDirection(), atol=1e-6)
 
 
 @pytest.mark.parametrize("name", WRITERS)

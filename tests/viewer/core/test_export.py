@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from zarrfs_viewer.analysis.image_summary import image_summary
 from zarrfs_viewer.display.resolve import plane_key
 from zarrfs_viewer.export.picture import render_region
 from zarrfs_viewer.export.writers import (
@@ -161,6 +162,32 @@ def test_an_exported_ome_zarr_image_has_the_values_positions_and_channels(tmp_pa
     assert exported.channels[1].colormap == "#FF0000"
     with pytest.raises(NodeExistsError, match="choose another name"):
         export_ome_zarr(chosen, tmp_path / "a.zarr")
+
+
+def test_an_exported_ome_zarr_image_keeps_the_orientation(tmp_path: Path) -> None:
+    axes = [
+        {"name": name, "type": "space", "orientation": {"type": "anatomical", "value": value}}
+        for name, value in (("y", "anterior-to-posterior"), ("x", "left-to-right"))
+    ]
+    datasets = [{"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [2.0, 1.0]}]}]
+    directions = {
+        "space": "right-anterior-superior",
+        "axes": ["y", "x"],
+        "directions": [[0.6, -0.8, 0.0], [0.8, 0.6, 0.0]],
+    }
+    attributes = {
+        "ome": {"version": "0.5", "multiscales": [{"axes": axes, "datasets": datasets}]},
+        "anatomical_directions": directions,
+    }
+    group = zarrfs.create_group(tmp_path / "a.zarr", attributes=attributes)
+    group.create_array("0", data=random_values((40, 60)))
+    image = open_dataset(str(tmp_path / "a.zarr")).open_image()
+    assert image_summary(image)["orientation"] == {"y": "anterior-to-posterior", "x": "left-to-right"}
+    export_ome_zarr(ExportRegion.visible(image, initial_intent(image), WHOLE, 0), tmp_path / "b.zarr")
+    exported = open_dataset(str(tmp_path / "b.zarr")).open_image()
+    assert exported.axes == image.axes
+    assert exported.axes[1].direction == (0.8, 0.6, 0.0)
+    assert zarrfs.open_group(tmp_path / "b.zarr").attrs["anatomical_directions"] == directions
 
 
 @pytest.mark.parametrize("axes", ["yx", "zyx", "czyx", "tyx"])

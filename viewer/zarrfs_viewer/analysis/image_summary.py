@@ -24,6 +24,7 @@ def image_summary(image: Image, version: str | None = None) -> dict[str, Any]:
         "shape": " x ".join(map(str, shape)),
         "data type": image.dtype.name,
         "pixel size": _sizes(image, lambda axis: abs(image.levels[0].scale[axis])),
+        "orientation": {axis.name: axis.orientation for axis in image.axes if axis.orientation is not None},
         "extent": _sizes(image, lambda axis: abs(image.levels[0].scale[axis]) * shape[axis]),
         "size of level 0": format_bytes(prod(shape) * image.dtype.itemsize),
         "chunks": " x ".join(map(str, image.levels[0].chunks)),

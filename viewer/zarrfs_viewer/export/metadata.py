@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from zarrfs.ngff.orientation import orientation_document
 from zarrfs.ngff.units import convert
 from zarrfs.text import safe_text
 from zarrfs_viewer.images.image import Image
@@ -94,11 +95,13 @@ def ngff_document(
     """
     axes = []
     for number, axis in enumerate(image.axes):
-        entry = {"name": axis.name or f"dim{number}"}
+        entry: dict[str, Any] = {"name": axis.name or f"dim{number}"}
         if axis.type is not None:
             entry["type"] = axis.type
         if axis.unit is not None:
             entry["unit"] = axis.unit
+        if axis.orientation is not None and axis.type == "space":
+            entry["orientation"] = orientation_document(axis.orientation)
         axes.append(entry)
     transformations: list[dict[str, Any]] = [{"type": "scale", "scale": list(scale)}]
     if any(translation):

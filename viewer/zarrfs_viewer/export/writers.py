@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 import zarrfs
 from zarrfs.errors import NodeExistsError, UnsupportedError
+from zarrfs.ngff.orientation import directions_attribute
 from zarrfs.text import safe_text
 from zarrfs_viewer.display.resolve import plane_key
 from zarrfs_viewer.export.metadata import OME_DTYPES, ngff_document, physical_sizes, tiff_axes, tiff_channels
@@ -254,7 +255,8 @@ def export_ome_zarr(
     source = image.levels[region.level]
     if directory.exists():
         raise NodeExistsError(f"{directory} exists; choose another name, or delete it first")
-    attributes = {"ome": ngff_document(image, region.scale, region.translation, channels)}
+    document = ngff_document(image, region.scale, region.translation, channels)
+    attributes = {"ome": document, **directions_attribute(image.axes)}
     try:
         zarrfs.create_group(str(directory), attributes=attributes)
         target = zarrfs.create_array(

@@ -181,7 +181,8 @@ def _header(presented: PresentedArray, layout: _Layout) -> bytes:
 def _rotation(frame: SpatialFrame) -> npt.NDArray[np.float64]:
     """Return a matrix whose columns are the directions in which the indices of x, y and z increase."""
     rows: npt.NDArray[np.float64] = np.array(frame.directions) * np.sign(frame.scale)[:, np.newaxis]
-    return (rows * TO_NIFTI).T + 0.0  # not -0.0
+    result: npt.NDArray[np.float64] = (rows * TO_NIFTI).T + 0.0  # not -0.0
+    return result
 
 
 def _quaternion(rotation: npt.NDArray[np.float64]) -> tuple[float, float, float] | None:

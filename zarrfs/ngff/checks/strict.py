@@ -1,4 +1,7 @@
-"""The strict tier: violations of the strict JSON schemas, which cover recommendations of the specification."""
+"""The strict tier: violations of the strict JSON schemas, which cover recommendations of the specification.
+
+The orientation of axes is checked here too: RFC-4, which defines it, is not a part of the versions up to 0.5.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any
 
 from zarrfs.ngff.checks.report import Finding, pointer
 from zarrfs.ngff.checks.units import SPACE_UNITS, TIME_UNITS
+from zarrfs.ngff.orientation import parse_orientation
 from zarrfs.text import short_repr
 
 __all__ = ["strict_findings"]
@@ -20,6 +24,7 @@ def strict_findings(document: Mapping[str, Any], version: str) -> Iterator[Findi
         yield from _recommended(item, location, (*versioned, "metadata", "type", "name"))
         for position, axis in _objects(item.get("axes")):
             yield from _unit(axis, location + pointer("axes", position))
+        yield from _orientations(item, location + "/axes")
     label = document.get("image-label")
     if isinstance(label, Mapping):
         yield from _recommended(label, "/image-label", (*versioned, "colors"))
@@ -55,3 +60,30 @@ def _unit(axis: Mapping[str, Any], location: str) -> Iterator[Finding]:
         yield Finding(
             location + "/unit", f"{short_repr(unit)} is not a UDUNITS-2 unit such as {short_repr(example)}"
         )
+
+
+def _orientations(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
+    """Yield the violations of RFC-4."""
+    axes = [(number, axis) for number, axis in _objects(item.get("axes"))]
+    spatial = [axis for _, axis in axes if axis.get("type") == "space"]
+    values = []
+    for number, axis in axes:
+        if axis.get("orientation") is None:
+            continue
+        value = parse_orientation(axis)
+        if value is None or axis.get("type") != "space":
+            found = short_repr(axis["orientation"])
+            what = (
+                "an orientation of RFC-4"
+                if value is None
+                else "no orientation, because the axis is not spatial"
+            )
+            yield Finding(f"{location}/{number}/orientation", f"expected {what}, found {found}")
+        else:
+            values.append(value)
+    if values and len(values) < len(spatial):
+        yield Finding(
+            location, f"{len(values)} of {len(spatial)} spatial axes have an orientation, expected all"
+        )
+    if len({frozenset(value.split("-to-")) for value in values}) < len(values):
+        yield Finding(location, f"the orientations of two axes are parallel: {', '.join(values)}")
