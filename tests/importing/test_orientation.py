@@ -23,6 +23,7 @@ from zarrfs.exporting import export
 from zarrfs.exporting.sources import presented_array
 from zarrfs.importing import import_files
 from zarrfs.ngff import check_node, parse
+from zarrfs.ngff.editing import with_axis_name
 from zarrfs.ngff.orientation import ANATOMICAL_DIRECTIONS
 from zarrfs.ngff.spatial_frames import spatial_frame
 
@@ -329,6 +330,18 @@ def test_directions_that_do_not_fit_the_axes_are_ignored(change: dict[str, Any],
     geometry = presented_array(group, 0, "a").geometry
     assert not any(axis.direction for axis in geometry.axes)
     assert spatial_frame(geometry).is_anatomical
+
+
+@pytest.mark.usefixtures("caplog")
+def test_exact_directions_follow_the_name_of_an_axis(tmp_path: Path) -> None:
+    write_nifti(tmp_path / "a.nii", affine_of(rotation((0.3, -0.2, 0.1)), (1.0, 1.0, 2.0), (5.0, 6.0, 7.0)))
+    import_files([tmp_path / "a.nii"], tmp_path / "image.zarr")
+    group = zarrfs.open_group(tmp_path / "image.zarr", mode="r+")
+    before = presented_array(group, 0, "a").geometry.axes
+    group.attrs.put(with_axis_name(group.attrs, 0, "depth"))
+    after = presented_array(group, 0, "a").geometry.axes
+    assert [axis.direction for axis in after] == [axis.direction for axis in before]
+    assert after[0].name == "depth"
 
 
 def image_attributes(

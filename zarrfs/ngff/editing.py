@@ -13,7 +13,7 @@ from copy import deepcopy
 from typing import Any
 
 from zarrfs.errors import MetadataError
-from zarrfs.ngff.orientation import ORIENTATIONS, orientation_document
+from zarrfs.ngff.orientation import ANATOMICAL_DIRECTIONS, ORIENTATIONS, orientation_document
 from zarrfs.ngff.parse import ome_attributes, parse
 from zarrfs.ngff.reader import is_number
 from zarrfs.text import short_repr
@@ -104,10 +104,15 @@ def with_axis_name(attributes: Attributes, axis: int, name: str, image: int = 0)
     axes = _multiscales(ome, image).get("axes")
     if not isinstance(axes, list) or axis >= len(axes):
         raise MetadataError(f"the metadata has no axis {axis}")
+    old = axes[axis].get("name") if isinstance(axes[axis], dict) else axes[axis]
     if isinstance(axes[axis], dict):
         axes[axis]["name"] = name
     else:
         axes[axis] = name
+    directions = edited.get(ANATOMICAL_DIRECTIONS)
+    listed = directions.get("axes") if isinstance(directions, dict) else None
+    if isinstance(listed, list):
+        directions["axes"] = [name if item == old else item for item in listed]
     return edited
 
 
