@@ -110,8 +110,7 @@ def with_axis_name(attributes: Attributes, axis: int, name: str, image: int = 0)
     else:
         axes[axis] = name
     directions = edited.get(ANATOMICAL_DIRECTIONS)
-    listed = directions.get("axes") if isinstance(directions, dict) else None
-    if isinstance(listed, list):
+    if isinstance(directions, dict) and isinstance(listed := directions.get("axes"), list):
         directions["axes"] = [name if item == old else item for item in listed]
     return edited
 
