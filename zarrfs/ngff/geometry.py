@@ -20,7 +20,16 @@ from zarrfs.ngff.orientation import Vector, with_exact_directions
 from zarrfs.ngff.reader import is_number
 from zarrfs.ngff.units import convert, is_length, is_time
 
-__all__ = ["Ancestor", "ArrayAxis", "Geometry", "PhysicalGrid", "Role", "array_geometry", "axis_type"]
+__all__ = [
+    "GEOMETRY_ATTRIBUTES",
+    "Ancestor",
+    "ArrayAxis",
+    "Geometry",
+    "PhysicalGrid",
+    "Role",
+    "array_geometry",
+    "axis_type",
+]
 
 Role = Literal["x", "y", "z", "t", "c"]
 
@@ -50,6 +59,11 @@ AXIS_NAMES: dict[str, tuple[str, ...]] = {
 SPACE_ROLES: tuple[Role, ...] = ("x", "y", "z")
 LEGACY_AXES = ("t", "c", "z", "y", "x")
 """The axes of OME-NGFF 0.1 and 0.2, whose documents do not list them."""
+
+DIMENSION_UNITS, DOWNSAMPLING_FACTORS, PIXEL_RESOLUTION = "dimension_units", "downsamplingFactors", "pixelResolution"
+
+GEOMETRY_ATTRIBUTES = frozenset((TRANSFORM, DIMENSION_UNITS, DOWNSAMPLING_FACTORS, PIXEL_RESOLUTION))
+"""The user attributes of an array that its geometry depends on."""
 
 MAX_UNIT_LENGTH = 64
 
@@ -203,7 +217,7 @@ def _named_axes(spec: ArraySpec) -> tuple[ArrayAxis, ...]:
     """Return the axes by the names and units of the dimensions, with their roles."""
     ndim = len(spec.shape)
     names = spec.dimension_names or (None,) * ndim
-    units = spec.dimension_units or _unit_strings(spec.attributes.get("dimension_units"), ndim)
+    units = spec.dimension_units or _unit_strings(spec.attributes.get(DIMENSION_UNITS), ndim)
     return _axes_by_name(names, units)
 
 
@@ -260,8 +274,8 @@ def _n5_axes(spec: ArraySpec, parent: Mapping[str, Any]) -> tuple[ArrayAxis, ...
     attribute of the array or of the group of its resolution levels.
     """
     ndim = len(spec.shape)
-    factors = _numbers(spec.attributes.get("downsamplingFactors"), ndim)
-    resolution: Any = spec.attributes.get("pixelResolution", parent.get("pixelResolution"))
+    factors = _numbers(spec.attributes.get(DOWNSAMPLING_FACTORS), ndim)
+    resolution: Any = spec.attributes.get(PIXEL_RESOLUTION, parent.get(PIXEL_RESOLUTION))
     unit = None
     if isinstance(resolution, Mapping):
         unit, resolution = resolution.get("unit"), resolution.get("dimensions")

@@ -21,7 +21,7 @@ from zarrfs.engine.formats.json_document import MAX_DEPTH, reject_duplicates
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.stores.base import Buffer
 
-__all__ = ["ArrayTemplates"]
+__all__ = ["MAX_DOCUMENT_NBYTES", "ArrayTemplates"]
 
 MAX_TEMPLATES = 256
 
@@ -68,6 +68,18 @@ class ArrayTemplates:
         if parts is None:
             return None
         return self._known(parts.before, parts.after, parts.attributes)
+
+    def match(self, data: Buffer) -> tuple[ArraySpec, Mapping[str, Any]] | None:
+        """Return the array that a document describes, without what depends on its attributes, and the attributes.
+
+        The arrays of equal templates are the same object as long as it is referenced. None if the document has to be
+        interpreted.
+        """
+        parts = _split(data)
+        if parts is None:
+            return None
+        spec = self._specs.get((parts.before, parts.after, registry.registrations()))
+        return None if spec is None else (spec, parts.attributes or {})
 
     def add(self, data: Buffer, document: Mapping[str, Any], spec: ArraySpec) -> None:
         """Remember the array that a document describes. ``document`` is its parsed value."""

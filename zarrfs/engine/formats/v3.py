@@ -45,6 +45,7 @@ __all__ = [
     "ARRAY_KEYS",
     "V3Format",
     "array_document",
+    "array_template",
     "group_document",
     "parse_array",
     "parse_group",
@@ -285,6 +286,15 @@ def _with_attributes(spec: ArraySpec, attributes: dict[str, Any]) -> ArraySpec:
 
 
 _templates = ArrayTemplates(_with_attributes)
+
+
+def array_template(data: Buffer) -> tuple[ArraySpec, Mapping[str, Any]] | None:
+    """Return the template of an array that the bytes of a ``zarr.json`` match, and the attributes of the array.
+
+    The template is the specification without the attributes and without the units that are among them. It is the same
+    object for all arrays that differ in their attributes only. None if no such array has been opened before.
+    """
+    return _templates.match(data)
 
 
 def _parse_document(data: Buffer, where: str, limit: int) -> NodeSpec | None:

@@ -16,18 +16,29 @@ __all__ = ["ListedItem", "ListedName", "OpenDirectory"]
 ATTRIBUTES = tuple[dict[str, Any], Array | Group | None]
 
 
+MAX_SUMMARIZED = 10_000
+"""Of this many entries of a directory the attributes are returned if they are cheap. A program that reads more entries
+before it looks them up would need longer than the kernel caches the attributes.
+"""
+
+MAX_EXPENSIVE = 32
+"""The same for entries whose attributes are expensive: about one page of the directory."""
+
+
 class ListedItem(NamedTuple):
     """An entry of a directory that is being listed.
 
     Attributes:
         name: the file name.
         is_directory: whether it is a directory.
+        is_summarized: whether its attributes are known already, or almost.
         status: returns its attributes (``st_mode``, ``st_size`` and others) and the node that it presents; None if it
             does not exist any more. Raises OSError and ZarrError.
     """
 
     name: str
     is_directory: bool
+    is_summarized: bool
     status: Callable[[], ATTRIBUTES | None]
 
 
@@ -52,9 +63,16 @@ class OpenDirectory:
 
     ``start`` begins a listing. The names of the entries are kept until the directory is closed, so that it can be read
     again from any offset.
+
+    Attributes that are expensive are determined for the first entries only, and for the others if the program looks
+    entries up while it reads the directory.
+
+    Attributes:
+        is_looked_up: set if an entry is looked up.
     """
 
     def __init__(self, start: Callable[[], Iterator[ListedItem]]) -> None:
+        self.is_looked_up = False
         self._start = start
         self._lock = threading.Lock()
         self._names: list[ListedName] = []
@@ -88,14 +106,16 @@ class OpenDirectory:
         entry = self._names[offset]
         # The last entry of a page is read again for the next page if it did not fit.
         is_last = offset == len(self._names) - 1
-        return _with_attributes(entry, self._last) if with_attributes and is_last else entry
+        return self._with_attributes(entry, offset) if with_attributes and is_last else entry
 
-
-def _with_attributes(entry: ListedName, item: ListedItem | None) -> ListedName:
-    if item is None or item.name != entry.name:
-        return entry
-    try:
-        status = item.status()
-    except (ZarrError, OSError, MemoryError):
-        return entry  # A program that needs the attributes looks the name up, and receives the error.
-    return entry if status is None else ListedName(entry.name, entry.type, *status)
+    def _with_attributes(self, entry: ListedName, offset: int) -> ListedName:
+        item = self._last
+        if item is None or item.name != entry.name:
+            return entry
+        if not self.is_looked_up and offset >= (MAX_SUMMARIZED if item.is_summarized else MAX_EXPENSIVE):
+            return entry
+        try:
+            status = item.status()
+        except (ZarrError, OSError, MemoryError):
+            return entry  # A program that needs the attributes looks the name up, and receives the error.
+        return entry if status is None else ListedName(entry.name, entry.type, *status)

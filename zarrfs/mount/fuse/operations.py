@@ -81,6 +81,8 @@ class ZarrOperations:
         self._ready = ready
         self._files: dict[int, OpenFile] = {}
         self._directories: dict[int, OpenDirectory] = {}
+        self._read_directories: dict[str, OpenDirectory] = {}
+        """By path, the directories that were opened last and are still open."""
         self._pool = BlockPool() if pool is None else pool
         self._handles = itertools.count(1)
         self._started = time.time() if mounted_at is None else mounted_at
@@ -99,6 +101,7 @@ class ZarrOperations:
     def destroy(self, path: str) -> None:
         self._files.clear()
         self._directories.clear()
+        self._read_directories.clear()
         self._pool.close()
 
     # -- lookup ------------------------------------------------------------------------------------------
@@ -116,6 +119,9 @@ class ZarrOperations:
 
     @errors_to_errno
     def getattr(self, path: str, fh: Any = None) -> dict[str, Any]:
+        directory = self._read_directories.get(path.rpartition("/")[0])
+        if directory is not None:
+            directory.is_looked_up = True
         return self._status(self._entry(path))
 
     def _status(self, entry: Entry) -> dict[str, Any]:
@@ -165,11 +171,14 @@ class ZarrOperations:
         if not isinstance(self._entry(path), Directory):
             raise os_error(errno.ENOTDIR)
         handle = next(self._handles)
-        self._directories[handle] = OpenDirectory(lambda: self._list(path))
+        directory = self._directories[handle] = OpenDirectory(lambda: self._list(path))
+        self._read_directories[path.rstrip("/")] = directory
         return handle
 
     def releasedir(self, path: str, fh: Any) -> int:
-        self._directories.pop(fh, None)
+        directory = self._directories.pop(fh, None)
+        if self._read_directories.get(path.rstrip("/")) is directory:
+            self._read_directories.pop(path.rstrip("/"), None)
         return 0
 
     @entries_with_errno
@@ -188,9 +197,14 @@ class ZarrOperations:
         if not isinstance(directory, Directory):
             raise os_error(errno.ENOTDIR)
         for entry in self._tree.list_entries(directory):
-            yield ListedItem(entry.name, entry.is_directory, partial(self._listed_status, entry))
+            status = partial(self._listed_status, entry)
+            yield ListedItem(entry.name, entry.is_directory, entry.summarize is not None, status)
 
     def _listed_status(self, listed: ListedEntry) -> tuple[dict[str, Any], Array | Group | None] | None:
+        summary = None if listed.summarize is None else listed.summarize()
+        if summary is not None:
+            modified = summary.modified or self._started
+            return self._file_status(summary.nbytes, summary.stored_nbytes, modified), None
         entry = listed.find()
         return None if entry is None else (self._status(entry), entry.node)
 

@@ -41,6 +41,9 @@ PATH_OPERATIONS = (
 HANDLE_OPERATIONS = ("fallocate", "flush", "fsync", "read", "release", "write")
 """Operations whose first argument is a path and whose last argument is an open file."""
 
+READDIRPLUS_AUTO = 1 << 14
+"""The capability FUSE_CAP_READDIRPLUS_AUTO of libfuse 3."""
+
 PAIR_OPERATIONS = ("link", "rename")
 """Operations with two paths, which must belong to one source."""
 
@@ -206,6 +209,10 @@ class Dispatcher:
         if self._max_read is not None and connection is not None and hasattr(connection, "max_read"):
             # libfuse 3 refuses a mount option that differs from the value of the connection.
             connection.max_read = self._max_read
+        if connection is not None and hasattr(connection, "want"):
+            # The operations decide of which entries a program needs the attributes. The kernel would ask for those of
+            # the first page, which programs such as du read before they ask for the attributes of any file.
+            connection.want &= ~READDIRPLUS_AUTO
         for operations in self._sources:
             initialize = getattr(operations, "init", None)
             if initialize is not None:

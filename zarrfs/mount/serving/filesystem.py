@@ -50,7 +50,14 @@ class Filesystem:
         self._pool = BlockPool(DEFAULT_POOL_NBYTES + blocks_nbytes, is_immutable=options.immutable)
         names = source_names(locations)
         self._trees = {
-            name: Tree(node, name, views=options.views, immutable=options.immutable)
+            name: Tree(
+                node,
+                name,
+                views=options.views,
+                immutable=options.immutable,
+                # The permissions of other users depend on the nodes, and the sizes on bytes that are not stored yet.
+                summarizes_arrays=not (options.allow_other or options.writable),
+            )
             for name, node in zip(names, self._nodes, strict=True)
         }
         self.sources = tuple(display_location(location) for location in locations)

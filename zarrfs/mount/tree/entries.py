@@ -12,7 +12,7 @@ from zarrfs.engine.stores.base import Usage
 from zarrfs.mount.reading.content import VirtualFileContent
 from zarrfs.mount.views.virtual_directories import VirtualDirectory
 
-__all__ = ["Directory", "Entry", "ListedEntry", "VirtualFile"]
+__all__ = ["Directory", "Entry", "FileSummary", "ListedEntry", "VirtualFile"]
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,14 @@ class VirtualFile:
 Entry = Directory | VirtualFile
 
 
+class FileSummary(NamedTuple):
+    """The size of a file in bytes, ``stored_nbytes`` and ``modified`` as those of ``VirtualFile``."""
+
+    nbytes: int
+    stored_nbytes: int
+    modified: float | None
+
+
 class ListedEntry(NamedTuple):
     """An entry of a listing.
 
@@ -68,8 +76,11 @@ class ListedEntry(NamedTuple):
         name: the file name.
         is_directory: whether it is a directory.
         find: returns the entry; None if it does not exist any more. Raises StoreError.
+        summarize: returns the sizes of a file that were determined for the listing; None if they are too old to be
+            used. None for an entry without such sizes.
     """
 
     name: str
     is_directory: bool
     find: Callable[[], Entry | None]
+    summarize: Callable[[], FileSummary | None] | None = None

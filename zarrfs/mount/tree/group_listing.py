@@ -11,6 +11,7 @@ from zarrfs.engine.parallel import for_each
 from zarrfs.mount.nodes.node_cache import NodeCache
 from zarrfs.mount.nodes.node_records import BrokenNode, NodeRecord
 from zarrfs.mount.reading.content import BytesSegment, VirtualFileContent
+from zarrfs.mount.tree.array_summaries import ArraySummaries
 from zarrfs.mount.tree.entries import Directory, Entry, ListedEntry, VirtualFile
 from zarrfs.mount.tree.long_names import file_name, reference_name
 from zarrfs.mount.tree.presentation import GROUP_DOCUMENT, Presentation
@@ -21,18 +22,24 @@ __all__ = ["ERROR_SUFFIX", "GroupListing", "error_file"]
 ERROR_SUFFIX = ".error.txt"
 
 MEMBERS_AT_ONCE = 64
-"""The number of members that are opened at the same time if each needs requests to a server."""
+"""The number of members that are examined together, and opened at the same time if each needs requests to a server."""
 
 
 class GroupListing:
     """Lists groups and arrays. ``views`` are the views that listings contain. Thread-safe."""
 
     def __init__(
-        self, nodes: NodeCache, presentation: Presentation, views: Sequence[View | DirectoryView]
+        self,
+        nodes: NodeCache,
+        presentation: Presentation,
+        views: Sequence[View | DirectoryView],
+        summaries: ArraySummaries | None = None,
     ) -> None:
+        """``summaries`` determines the files of arrays without opening each of them; None opens all members."""
         self._nodes = nodes
         self._presentation = presentation
         self._views = views
+        self._summaries = summaries
 
     def group(self, path: str) -> Iterator[ListedEntry]:
         """Yield the entries of the group at a path relative to the root, in the order of the members.
@@ -43,16 +50,35 @@ class GroupListing:
         names = self._nodes.member_names(parent)
         known = frozenset(names)
         yield ListedEntry(GROUP_DOCUMENT, False, partial(self._presentation.group_document, parent))
-        for name, record in self._members(parent, path, names):
-            member = record.node
-            if isinstance(member, Group):
-                yield ListedEntry(file_name(name, ""), True, partial(_directory, record))
-            elif isinstance(member, BrokenNode):
-                yield ListedEntry(file_name(name, ERROR_SUFFIX), False, partial(error_file, record))
-            elif isinstance(member, Array):
-                for view, entry in self._views_of(record, member, name):
-                    if not self._is_other(path, name, view.suffix, entry.name, known):
-                        yield entry
+        for start in range(0, len(names), MEMBERS_AT_ONCE):
+            part = names[start : start + MEMBERS_AT_ONCE]
+            scanned = None if self._summaries is None else self._summaries.scan(parent, path, part)
+            if scanned is None:
+                for name, record in self._members(parent, path, part):
+                    yield from self._entries(path, name, record, known)
+                continue
+            for name in part:
+                entries = scanned.entries(name, known)
+                if entries is None:
+                    record = self._nodes.get(f"{path}/{name}" if path else name, is_listed=True)
+                    yield from self._entries(path, name, record, known)
+                    scanned.opened(name, record)
+                else:
+                    yield from entries
+
+    def _entries(
+        self, path: str, name: str, record: NodeRecord, known: frozenset[str]
+    ) -> Iterator[ListedEntry]:
+        """Yield the entries of a member that has been opened."""
+        member = record.node
+        if isinstance(member, Group):
+            yield ListedEntry(file_name(name, ""), True, partial(_directory, record))
+        elif isinstance(member, BrokenNode):
+            yield ListedEntry(file_name(name, ERROR_SUFFIX), False, partial(error_file, record))
+        elif isinstance(member, Array):
+            for view, entry in self._views_of(record, member, name):
+                if not self._is_other(path, name, view.suffix, entry.name, known):
+                    yield entry
 
     def array(self, record: NodeRecord, array: Array, stem: str) -> Iterator[ListedEntry]:
         """Yield the listed views of an array, the node of a record, whose files are named after ``stem``."""
@@ -86,15 +112,13 @@ class GroupListing:
             for name in names:
                 yield name, self._nodes.get(base + name, is_listed=True)
             return
-        for start in range(0, len(names), MEMBERS_AT_ONCE):
-            part = names[start : start + MEMBERS_AT_ONCE]
-            records: dict[str, NodeRecord] = {}
+        records: dict[str, NodeRecord] = {}
 
-            def open_member(name: str, records: dict[str, NodeRecord] = records) -> None:
-                records[name] = self._nodes.get(base + name, is_listed=True)
+        def open_member(name: str) -> None:
+            records[name] = self._nodes.get(base + name, is_listed=True)
 
-            for_each(open_member, part, concurrency)
-            yield from ((name, records[name]) for name in part)
+        for_each(open_member, names, concurrency)
+        yield from ((name, records[name]) for name in names)
 
     def _is_other(self, path: str, stem: str, suffix: str, name: str, members: frozenset[str]) -> bool:
         """Return whether the file name of a view of the member ``stem`` belongs to another member.

@@ -88,6 +88,17 @@ class Presentation:
         record.details[GEOMETRY] = groups, geometry
         return geometry
 
+    def groups_without_images(self, path: str) -> tuple[Group, ...] | None:
+        """Return the groups that contain the node at a path, the nearest one first, if none of them describes images.
+
+        Then the geometry of an array in them depends on its own metadata and on the attributes of the first group only.
+        None if a group describes images. Raises StoreError as ``PresentedArray.geometry`` does.
+        """
+        records = self._ancestors(path)
+        if any(self._image_metadata(record)[1].multiscales for record, _ in records):
+            return None
+        return tuple(group for _, group in records)
+
     def _ancestors(self, path: str) -> list[tuple[NodeRecord, Group]]:
         """Return the groups that contain the node at a path, the nearest one first, at most ``MAX_ANCESTORS``.
 
@@ -163,14 +174,14 @@ class Presentation:
             return None
         usage = self._nodes.sizes.get(record)
         counted = (
-            usage.nbytes if view.suffix == self._counted_suffix(record, array) else content.memory_nbytes
+            usage.nbytes if view.suffix == self.counted_suffix(record, array) else content.memory_nbytes
         )
         version = usage if self._nodes.sizes.is_exact(record) else None
         return VirtualFile(
             content, counted, usage.modified, array, record.has_attributes, record.path, version
         )
 
-    def _counted_suffix(self, record: NodeRecord, array: Array) -> str:
+    def counted_suffix(self, record: NodeRecord, array: Array) -> str:
         """Return the suffix of the file for which the stored size of an array counts."""
         found: str | None = record.details.get(COUNTED_SUFFIX)
         if found is None:

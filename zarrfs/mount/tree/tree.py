@@ -21,6 +21,7 @@ from zarrfs.errors import StoreError
 from zarrfs.mount.nodes.node_cache import MAX_METADATA_NBYTES, NodeCache
 from zarrfs.mount.nodes.node_records import BrokenNode, Node, NodeRecord, same_data
 from zarrfs.mount.reading.content import VirtualFileContent
+from zarrfs.mount.tree.array_summaries import ArraySummaries
 from zarrfs.mount.tree.entries import Directory, Entry, ListedEntry, VirtualFile
 from zarrfs.mount.tree.group_listing import ERROR_SUFFIX, GroupListing, error_file
 from zarrfs.mount.tree.long_names import find_shortened, is_shortened
@@ -36,7 +37,8 @@ class Tree:
     ``root_name`` is the name of the root if it is an array without a name. ``views`` are the views that listings
     contain; see ``listed_views``. ``immutable`` disables revalidation.
     ``max_metadata`` is the memory limit of the metadata cache in bytes, ``refresh_seconds`` the time for which metadata
-    are used without a comparison with the store; see ``NodeCache``.
+    are used without a comparison with the store; see ``NodeCache``. With ``summarizes_arrays`` listings determine the
+    files of local arrays without opening each array, so that their entries have no nodes.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Tree:
         *,
         views: Collection[str] | None = None,
         immutable: bool = False,
+        summarizes_arrays: bool = True,
         max_metadata: int = MAX_METADATA_NBYTES,
         refresh_seconds: float | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -60,7 +63,10 @@ class Tree:
             clock=clock,
         )
         self._presentation = Presentation(self._nodes)
-        self._listing = GroupListing(self._nodes, self._presentation, self._listed_views)
+        summaries = None
+        if summarizes_arrays:
+            summaries = ArraySummaries(self._presentation, self._listed_views, self._file_of_member, clock)
+        self._listing = GroupListing(self._nodes, self._presentation, self._listed_views, summaries)
 
     @property
     def root(self) -> Array | Group:
@@ -181,6 +187,10 @@ class Tree:
             if isinstance(candidate, BrokenNode) and candidate.errno is not None:
                 raise candidate.error()
         return None
+
+    def _file_of_member(self, parent: str, stem: str, suffix: str) -> Entry | None:
+        """Return the entry of a view of a member of a group, by the suffix of the view."""
+        return self.lookup(f"{parent}/{stem}{suffix}")
 
     def _member_record(self, parent: str, stem: str) -> NodeRecord | None:
         """Return the record of a member of a group, or of the root if that is an array with this name."""

@@ -12,7 +12,7 @@ from zarrfs.mount.reading.content import VirtualFileContent
 from zarrfs.mount.views.virtual_directories import VirtualDirectory
 from zarrfs.ngff.geometry import Geometry, array_geometry
 
-__all__ = ["MAX_FILE_NBYTES", "DirectoryView", "PresentedArray", "View", "fixed_size_refusal"]
+__all__ = ["MAX_FILE_NBYTES", "DirectoryView", "PresentedArray", "View", "fixed_size_refusal", "has_ordinary_name"]
 
 
 MAX_FILE_NBYTES = 2**63 - 1 - (1 << 20)
@@ -81,7 +81,7 @@ class PresentedArray:
                 spec.dimension_names,
             )
             key = None
-            if self._has_ordinary_name(geometry):
+            if has_ordinary_name(self.name, geometry):
                 key = (
                     *map(id, parts),
                     spec.shape,
@@ -93,10 +93,10 @@ class PresentedArray:
             known = self._shared_key = array, key, parts
         return known[1], known[2]
 
-    def _has_ordinary_name(self, geometry: Geometry) -> bool:
-        """Return whether no result depends on the name of the array."""
-        name = self.name
-        return _ORDINARY_NAME.fullmatch(name) is not None and all(axis.name != name for axis in geometry.axes)
+
+def has_ordinary_name(name: str, geometry: Geometry) -> bool:
+    """Return whether no result depends on the name of an array, except by containing it."""
+    return _ORDINARY_NAME.fullmatch(name) is not None and all(axis.name != name for axis in geometry.axes)
 
 
 class View(ABC):
@@ -108,6 +108,8 @@ class View(ABC):
         listed: whether directory listings contain the file by default. It can always be opened by name.
         needs_attributes: whether the content depends on the user attributes of the array. If False, ``content`` may
             receive an array without its user attributes if they are very large. The geometry is not affected.
+        has_shared_size: whether the file has the same size for all arrays that differ in their name, their user attributes
+            and their geometry only.
         depends_on_elements: whether the size of the file depends on the elements of the array. The content is then
             created each time the file is looked up, and not cached with the metadata.
     """
@@ -115,6 +117,7 @@ class View(ABC):
     suffix: ClassVar[str]
     listed: ClassVar[bool] = False
     needs_attributes: ClassVar[bool] = True
+    has_shared_size: ClassVar[bool] = False
     depends_on_elements: ClassVar[bool] = False
 
     @abstractmethod

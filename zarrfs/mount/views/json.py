@@ -13,7 +13,7 @@ from zarrfs.mount.reading.content import BytesSegment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.sharing import SharedResults
 
-__all__ = ["JsonView", "group_json"]
+__all__ = ["JsonLayout", "JsonView", "group_json"]
 
 MAX_FRAGMENT_NBYTES = 256 << 10
 """A value that occupies at most this many bytes of memory is encoded in one call."""
@@ -40,8 +40,10 @@ line breaks.
 """
 
 
-class _Layout(NamedTuple):
+class JsonLayout(NamedTuple):
     """The JSON text of the metadata of arrays that differ in their names and attributes only.
+
+    Text that many arrays share is composed once: indented text is expensive.
 
     Attributes:
         refusals: by suffix, the reasons why views are not available. The reference keeps their identity, by which a
@@ -55,6 +57,25 @@ class _Layout(NamedTuple):
     summary: dict[str, str]
     parts: tuple[str, str, str]
 
+    def text(self, path: str, name: str, attributes: Mapping[str, Any]) -> str | None:
+        """Return the text, in ASCII, of the array at a path (``/a/b``), named ``name`` in the mount.
+
+        None for large attributes, whose text is composed in another way.
+        """
+        if json_memory_nbytes(attributes, MAX_SMALL_NBYTES) > MAX_SMALL_NBYTES:
+            return None
+        before, between, after = self.parts
+        return "".join(
+            (
+                before,
+                json.dumps(path),
+                between,
+                _attributes_text(attributes),
+                # The text of a name contains no control character.
+                after.replace(NAME, json.dumps(name)[:-1]),
+            )
+        )
+
 
 class JsonView(View):
     """The metadata as one JSON object."""
@@ -66,7 +87,7 @@ class JsonView(View):
         """``refusals`` returns, by suffix of the view, the reason why it cannot present an array, or None if it can."""
         self._refusals = refusals
         self._summaries = SharedResults(_summary_texts)
-        self._layouts: dict[tuple[int, int], _Layout] = {}
+        self._layouts: dict[tuple[int, int], JsonLayout] = {}
 
     def refusal(self, presented: PresentedArray) -> str | None:
         return None
@@ -75,34 +96,35 @@ class JsonView(View):
         array, name = presented.array, presented.name
         refusals = self._refusals(presented)
         attributes = array.attrs.asdict()
-        summary = self._summaries.get(presented)
-        if summary is None or json_memory_nbytes(attributes, MAX_SMALL_NBYTES) > MAX_SMALL_NBYTES:
-            document = {
-                **array_metadata_summary(array),
-                "attributes": attributes,
-                "views": [name + suffix for suffix, reason in refusals.items() if reason is None],
-                "not_available": {
-                    name + suffix: _reason(suffix, reason)
-                    for suffix, reason in refusals.items()
-                    if reason is not None
-                },
-            }
-            return VirtualFileContent([BytesSegment(_encode_document(document))])
-        # The text is composed of texts that many arrays share: indented text is expensive.
-        before, between, after = self._layout(refusals, summary).parts
-        text = "".join(
-            (
-                before,
-                json.dumps(array.name),
-                between,
-                _attributes_text(attributes),
-                # The text of a name contains no control character.
-                after.replace(NAME, json.dumps(name)[:-1]),
-            )
-        )
-        return VirtualFileContent([BytesSegment(text.encode("ascii"))])
+        layout = self._layout(presented, refusals)
+        text = None if layout is None else layout.text(array.name, name, attributes)
+        if text is not None:
+            return VirtualFileContent([BytesSegment(text.encode("ascii"))])
+        document = {
+            **array_metadata_summary(array),
+            "attributes": attributes,
+            "views": [name + suffix for suffix, reason in refusals.items() if reason is None],
+            "not_available": {
+                name + suffix: _reason(suffix, reason)
+                for suffix, reason in refusals.items()
+                if reason is not None
+            },
+        }
+        return VirtualFileContent([BytesSegment(_encode_document(document))])
 
-    def _layout(self, refusals: Mapping[str, str | None], summary: dict[str, str]) -> _Layout:
+    def layout(self, presented: PresentedArray) -> JsonLayout | None:
+        """Return the layout of the text for an array and all arrays with the same ``shared_key``.
+
+        None if its metadata are large. Raises StoreError if the metadata of a group cannot be read.
+        """
+        return self._layout(presented, self._refusals(presented))
+
+    def _layout(
+        self, presented: PresentedArray, refusals: Mapping[str, str | None]
+    ) -> JsonLayout | None:
+        summary = self._summaries.get(presented)
+        if summary is None:
+            return None
         key = id(refusals), id(summary)
         found = self._layouts.get(key)
         if found is not None:
@@ -123,7 +145,7 @@ class JsonView(View):
         }
         text = ",\n".join([f'  "{key}": {item}' for key, item in items.items()])
         before, between, after = f"{{\n{text}\n}}\n".split(PART)
-        layout = _Layout(refusals, summary, (before, between, after))
+        layout = JsonLayout(refusals, summary, (before, between, after))
         if len(self._layouts) >= MAX_LAYOUTS:
             self._layouts.clear()
         self._layouts[key] = layout

@@ -28,6 +28,7 @@ class NpyView(View):
     suffix: ClassVar[str] = ".npy"
     listed: ClassVar[bool] = True
     needs_attributes: ClassVar[bool] = False
+    has_shared_size: ClassVar[bool] = True
 
     order: ClassVar[Literal["C", "F"]] = "C"
 

@@ -16,6 +16,7 @@ class RawView(View):
     suffix: ClassVar[str] = ".raw"
     listed: ClassVar[bool] = True
     needs_attributes: ClassVar[bool] = False
+    has_shared_size: ClassVar[bool] = True
 
     def refusal(self, presented: PresentedArray) -> str | None:
         return fixed_size_refusal(presented.array)

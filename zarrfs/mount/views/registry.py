@@ -44,6 +44,7 @@ __all__ = [
     "View",
     "all_kinds",
     "all_views",
+    "are_all_built_in",
     "directory_view_of_name",
     "listed_views",
     "make_content",
@@ -169,6 +170,16 @@ def all_kinds() -> tuple[View | DirectoryView, ...]:
     return (*all_views(), *DIRECTORY_VIEWS)
 
 
+@cache
+def are_all_built_in() -> bool:
+    """Return whether no other package has registered a view."""
+    return all(map(_is_built_in, all_kinds()))
+
+
+def _is_built_in(view: View | DirectoryView) -> bool:
+    return type(view).__module__.startswith(f"{__package__}.")
+
+
 def directory_view_of_name(name: str) -> tuple[DirectoryView, str] | None:
     """Return the directory view whose suffix a name has, and the name of the array; None if there is none."""
     for view in DIRECTORY_VIEWS:
@@ -215,7 +226,7 @@ def _built_in_refusals(presented: PresentedArray) -> dict[str, str | None]:
     return {
         view.suffix: refusal(view, presented)
         for view in all_kinds()
-        if type(view).__module__.startswith(f"{__package__}.")
+        if _is_built_in(view)
     }
 
 

@@ -1,0 +1,259 @@
+"""The files of arrays in listings, determined from the documents of many arrays without opening each array.
+
+Groups of thousands of arrays usually have few different documents. Their views, and the sizes of the files, depend on
+the name and the attributes in a known way only. The first array of a kind is opened. Of the others the document is
+compared, and the stored size is determined, in one call for many arrays.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from zarrfs.engine.formats.array_templates import MAX_DOCUMENT_NBYTES
+from zarrfs.engine.formats.json_document import default_limit
+from zarrfs.engine.formats.v3 import array_template
+from zarrfs.engine.model import ArraySpec
+from zarrfs.engine.native.members import ScannedMember, scan_members
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.stores.base import Usage
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.errors import ZarrError
+from zarrfs.mount.nodes.node_records import NodeRecord
+from zarrfs.mount.reading.streams import REVALIDATION_SECONDS
+from zarrfs.mount.tree.entries import Entry, FileSummary, ListedEntry
+from zarrfs.mount.tree.presentation import Presentation
+from zarrfs.mount.views.base import has_ordinary_name
+from zarrfs.mount.views.json import JsonLayout, JsonView
+from zarrfs.mount.views.registry import DirectoryView, View, are_all_built_in, overlapping_suffixes, refusal
+from zarrfs.ngff.geometry import GEOMETRY_ATTRIBUTES, Geometry
+
+__all__ = ["ArraySummaries", "ScannedGroup"]
+
+MAX_KINDS = 256
+
+SHARED_PARTS = (
+    "data_type",
+    "chunk_grid",
+    "chunk_key_encoding",
+    "codecs",
+    "fill_value",
+    "dimension_names",
+)
+"""The parts that the specifications of arrays of one template share."""
+
+
+class _FileKind(NamedTuple):
+    """A file that presents each array of a kind.
+
+    Attributes:
+        suffix: the suffix of its view.
+        layout: the layout of the text of a .json file, None for a file of constant size.
+        nbytes, memory_nbytes: the size of the file, and how many of these bytes are in memory.
+        counts_stored: whether the stored size of the array counts for this file.
+    """
+
+    suffix: str
+    layout: JsonLayout | None
+    nbytes: int
+    memory_nbytes: int
+    counts_stored: bool
+
+
+class _ArrayKind(NamedTuple):
+    """Arrays that differ in their names and in attributes that do not determine their geometry.
+
+    Attributes:
+        template: their common template; see ``array_template``.
+        groups: the groups that contain them. Both are referenced because their identity is the key of the kind.
+        geometry: their geometry.
+        files: the listed files of each array.
+    """
+
+    template: ArraySpec
+    groups: tuple[Group, ...]
+    geometry: Geometry
+    files: tuple[_FileKind, ...]
+
+
+class ArraySummaries:
+    """Determines the listed files of arrays. Thread-safe.
+
+    ``views`` are the views that listings contain, ``find`` returns the entry of a view of a member by the path of the
+    group, the name of the member and the view.
+    """
+
+    def __init__(
+        self,
+        presentation: Presentation,
+        views: Sequence[View | DirectoryView],
+        find: Callable[[str, str, str], Entry | None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._presentation = presentation
+        self._views = tuple(view for view in views if isinstance(view, View))
+        self._find = find
+        self._clock = clock
+        self._kinds: dict[tuple[int, ...], _ArrayKind] = {}
+        self._is_possible = (
+            are_all_built_in()
+            and len(self._views) == len(views)
+            and all(view.has_shared_size or isinstance(view, JsonView) for view in self._views)
+            and overlapping_suffixes().isdisjoint(view.suffix for view in self._views)
+        )
+
+    def scan(self, parent: NodeRecord, path: str, names: Sequence[str]) -> ScannedGroup | None:
+        """Read the documents and stored sizes of the members ``names`` of the group at a path, the node of a record.
+
+        None if the arrays of the group have to be opened. Raises StoreError if the metadata of a group above cannot be
+        read.
+        """
+        group = parent.node
+        if not self._is_possible or not isinstance(group, Group) or group._consolidated:
+            return None
+        store = group.store
+        if type(store) is not LocalStore:
+            return None
+        groups = self._presentation.groups_without_images(f"{path}/" if path else "member")
+        if groups is None:
+            return None
+        limit = group.access.max_document
+        try:
+            directory = store.open_directory(group.path)
+            if directory is None:
+                return None
+            try:
+                scanned_at = self._clock()
+                limit = min(default_limit() if limit is None else limit, MAX_DOCUMENT_NBYTES)
+                members = scan_members(directory, names, limit)
+            finally:
+                os.close(directory)
+        except (ZarrError, OSError):  # opening the members reports the error
+            return None
+        return ScannedGroup(self, group, groups, path, dict(zip(names, members, strict=True)), scanned_at)
+
+    def kind(self, template: ArraySpec, groups: tuple[Group, ...]) -> _ArrayKind | None:
+        """Return what arrays of a template in the innermost of some groups have in common, None if it is not known."""
+        return self._kinds.get((id(template), *map(id, groups)))
+
+    def add_kind(self, template: ArraySpec, groups: tuple[Group, ...], record: NodeRecord, stem: str) -> None:
+        """Remember what an opened array, the node of a record, has in common with others of its template."""
+        array = record.node
+        if not isinstance(array, Array) or not record.has_attributes or not _has_template(array.spec, template):
+            return
+        if not GEOMETRY_ATTRIBUTES.isdisjoint(array.spec.attributes):
+            return
+        presented = self._presentation.present(record, array, stem)
+        geometry = presented.geometry
+        if presented.shared_key()[0] is None:
+            return
+        files = []
+        for view in self._views:
+            if refusal(view, presented) is not None:
+                continue
+            counts_stored = view.suffix == self._presentation.counted_suffix(record, array)
+            if isinstance(view, JsonView):
+                layout = view.layout(presented)
+                if layout is None:
+                    return
+                files.append(_FileKind(view.suffix, layout, 0, 0, counts_stored))
+                continue
+            file = self._presentation.file(record, stem, view, True)
+            if file is None:
+                return
+            content = file.content
+            files.append(_FileKind(view.suffix, None, content.size, content.memory_nbytes, counts_stored))
+        if len(self._kinds) >= MAX_KINDS:
+            self._kinds.clear()
+        self._kinds[(id(template), *map(id, groups))] = _ArrayKind(template, groups, geometry, tuple(files))
+
+    def find(self, path: str, name: str, suffix: str) -> Entry | None:
+        """Return the entry of a view of a member. Raises StoreError."""
+        return self._find(path, name, suffix)
+
+    def is_current(self, scanned_at: float) -> bool:
+        """Return whether sizes that were determined at a time may be used."""
+        return self._clock() - scanned_at < REVALIDATION_SECONDS
+
+
+def _has_template(spec: ArraySpec, template: ArraySpec) -> bool:
+    return (spec.shape, spec.order, spec.zarr_format) == (
+        template.shape,
+        template.order,
+        template.zarr_format,
+    ) and all(getattr(spec, part) is getattr(template, part) for part in SHARED_PARTS)
+
+
+class ScannedGroup:
+    """The documents and stored sizes of some members of a group."""
+
+    def __init__(
+        self,
+        summaries: ArraySummaries,
+        group: Group,
+        groups: tuple[Group, ...],
+        path: str,
+        members: Mapping[str, ScannedMember | None],
+        scanned_at: float,
+    ) -> None:
+        self._summaries = summaries
+        self._prefix = f"{group.name.rstrip('/')}/"
+        self._groups = groups
+        self._path = path
+        self._members = members
+        self._scanned_at = scanned_at
+
+    def entries(self, name: str, others: frozenset[str]) -> list[ListedEntry] | None:
+        """Return the listed files of a member, None if it has to be opened. ``others`` are the names of all members."""
+        member = self._members.get(name)
+        found = None if member is None else array_template(member.document)
+        if member is None or found is None:
+            return None
+        template, attributes = found
+        kind = self._summaries.kind(template, self._groups)
+        if kind is None or not GEOMETRY_ATTRIBUTES.isdisjoint(attributes):
+            return None
+        if not has_ordinary_name(name, kind.geometry):
+            return None
+        entries = []
+        for file in kind.files:
+            file_name = name + file.suffix
+            if file_name in others:
+                return None
+            entries.append(
+                ListedEntry(
+                    file_name,
+                    False,
+                    partial(self._summaries.find, self._path, name, file.suffix),
+                    partial(self._summarize, name, file, attributes, member.usage),
+                )
+            )
+        return entries
+
+    def opened(self, name: str, record: NodeRecord) -> None:
+        """Compare the following members with one that had to be opened, the node of a record."""
+        member = self._members.get(name)
+        found = None if member is None else array_template(member.document)
+        if found is None or self._summaries.kind(found[0], self._groups) is not None:
+            return
+        try:
+            self._summaries.add_kind(found[0], self._groups, record, name)
+        except (ZarrError, OSError):  # the files of the array have the error
+            return
+
+    def _summarize(
+        self, name: str, file: _FileKind, attributes: Mapping[str, Any], usage: Usage
+    ) -> FileSummary | None:
+        if not self._summaries.is_current(self._scanned_at):
+            return None
+        nbytes, memory_nbytes = file.nbytes, file.memory_nbytes
+        if file.layout is not None:
+            text = file.layout.text(self._prefix + name, name, attributes)
+            if text is None:
+                return None
+            nbytes = memory_nbytes = len(text)
+        return FileSummary(nbytes, usage.nbytes if file.counts_stored else memory_nbytes, usage.modified)
