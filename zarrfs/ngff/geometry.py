@@ -60,7 +60,11 @@ SPACE_ROLES: tuple[Role, ...] = ("x", "y", "z")
 LEGACY_AXES = ("t", "c", "z", "y", "x")
 """The axes of OME-NGFF 0.1 and 0.2, whose documents do not list them."""
 
-DIMENSION_UNITS, DOWNSAMPLING_FACTORS, PIXEL_RESOLUTION = "dimension_units", "downsamplingFactors", "pixelResolution"
+DIMENSION_UNITS, DOWNSAMPLING_FACTORS, PIXEL_RESOLUTION = (
+    "dimension_units",
+    "downsamplingFactors",
+    "pixelResolution",
+)
 
 GEOMETRY_ATTRIBUTES = frozenset((TRANSFORM, DIMENSION_UNITS, DOWNSAMPLING_FACTORS, PIXEL_RESOLUTION))
 """The user attributes of an array that its geometry depends on."""

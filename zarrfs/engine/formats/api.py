@@ -17,13 +17,14 @@ from zarrfs.engine.formats.features import FormatFeatures
 from zarrfs.engine.formats.json_document import convert_unexpected_errors, document_limit, location
 from zarrfs.engine.formats.registry import WRITABLE_FORMATS, all_formats, check_format, format_named
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
-from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.base import Buffer, Store
 from zarrfs.errors import UnsupportedError
 from zarrfs.logs import logger
 
 __all__ = [
     "WRITABLE_FORMATS",
     "array_from_document",
+    "array_template",
     "check_format",
     "check_path",
     "check_writable",
@@ -81,6 +82,15 @@ def array_from_document(document: Mapping[str, Any], where: str) -> ArraySpec:
         array = {key: value for key, value in document.items() if key != "attributes"}
         return v2.parse_array(array, document.get("attributes", {}), where)
     return v3.parse_array(document, where)
+
+
+def array_template(data: Buffer) -> tuple[ArraySpec, Mapping[str, Any]] | None:
+    """Return the template of an array that the bytes of a ``zarr.json`` match, and the attributes of the array.
+
+    The template is the specification without the attributes and without the units that are among them. It is the same
+    object for all arrays that differ in their attributes only. None if no such array has been opened before.
+    """
+    return v3.array_template(data)
 
 
 def consolidation(zarr_format: int | str) -> Consolidation | None:

@@ -289,11 +289,7 @@ _templates = ArrayTemplates(_with_attributes)
 
 
 def array_template(data: Buffer) -> tuple[ArraySpec, Mapping[str, Any]] | None:
-    """Return the template of an array that the bytes of a ``zarr.json`` match, and the attributes of the array.
-
-    The template is the specification without the attributes and without the units that are among them. It is the same
-    object for all arrays that differ in their attributes only. None if no such array has been opened before.
-    """
+    """Return the template of an array that the bytes of a ``zarr.json`` match, and the attributes of the array."""
     return _templates.match(data)
 
 

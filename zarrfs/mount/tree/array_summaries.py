@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from zarrfs.engine.formats.api import array_template
 from zarrfs.engine.formats.array_templates import MAX_DOCUMENT_NBYTES
 from zarrfs.engine.formats.json_document import default_limit
-from zarrfs.engine.formats.v3 import array_template
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.native.members import ScannedMember, scan_members
 from zarrfs.engine.nodes.array import Array
@@ -143,7 +143,11 @@ class ArraySummaries:
     def add_kind(self, template: ArraySpec, groups: tuple[Group, ...], record: NodeRecord, stem: str) -> None:
         """Remember what an opened array, the node of a record, has in common with others of its template."""
         array = record.node
-        if not isinstance(array, Array) or not record.has_attributes or not _has_template(array.spec, template):
+        if (
+            not isinstance(array, Array)
+            or not record.has_attributes
+            or not _has_template(array.spec, template)
+        ):
             return
         if not GEOMETRY_ATTRIBUTES.isdisjoint(array.spec.attributes):
             return

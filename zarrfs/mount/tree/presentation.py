@@ -173,9 +173,7 @@ class Presentation:
         if content is None:
             return None
         usage = self._nodes.sizes.get(record)
-        counted = (
-            usage.nbytes if view.suffix == self.counted_suffix(record, array) else content.memory_nbytes
-        )
+        counted = usage.nbytes if view.suffix == self.counted_suffix(record, array) else content.memory_nbytes
         version = usage if self._nodes.sizes.is_exact(record) else None
         return VirtualFile(
             content, counted, usage.modified, array, record.has_attributes, record.path, version

@@ -12,7 +12,14 @@ from zarrfs.mount.reading.content import VirtualFileContent
 from zarrfs.mount.views.virtual_directories import VirtualDirectory
 from zarrfs.ngff.geometry import Geometry, array_geometry
 
-__all__ = ["MAX_FILE_NBYTES", "DirectoryView", "PresentedArray", "View", "fixed_size_refusal", "has_ordinary_name"]
+__all__ = [
+    "MAX_FILE_NBYTES",
+    "DirectoryView",
+    "PresentedArray",
+    "View",
+    "fixed_size_refusal",
+    "has_ordinary_name",
+]
 
 
 MAX_FILE_NBYTES = 2**63 - 1 - (1 << 20)
@@ -108,8 +115,8 @@ class View(ABC):
         listed: whether directory listings contain the file by default. It can always be opened by name.
         needs_attributes: whether the content depends on the user attributes of the array. If False, ``content`` may
             receive an array without its user attributes if they are very large. The geometry is not affected.
-        has_shared_size: whether the file has the same size for all arrays that differ in their name, their user attributes
-            and their geometry only.
+        has_shared_size: whether the file has the same size for all arrays that differ in their name, their user
+            attributes and their geometry only.
         depends_on_elements: whether the size of the file depends on the elements of the array. The content is then
             created each time the file is looked up, and not cached with the metadata.
     """

@@ -119,9 +119,7 @@ class JsonView(View):
         """
         return self._layout(presented, self._refusals(presented))
 
-    def _layout(
-        self, presented: PresentedArray, refusals: Mapping[str, str | None]
-    ) -> JsonLayout | None:
+    def _layout(self, presented: PresentedArray, refusals: Mapping[str, str | None]) -> JsonLayout | None:
         summary = self._summaries.get(presented)
         if summary is None:
             return None

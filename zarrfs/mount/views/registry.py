@@ -223,11 +223,7 @@ def refusals(presented: PresentedArray) -> dict[str, str | None]:
 
 
 def _built_in_refusals(presented: PresentedArray) -> dict[str, str | None]:
-    return {
-        view.suffix: refusal(view, presented)
-        for view in all_kinds()
-        if _is_built_in(view)
-    }
+    return {view.suffix: refusal(view, presented) for view in all_kinds() if _is_built_in(view)}
 
 
 _shared_refusals = SharedResults(_built_in_refusals)

@@ -112,7 +112,7 @@ class FileOperations(ZarrOperations):
             if prefix + item.name not in self._hidden and item.name not in pending:
                 yield item
         for name in sorted(pending):
-            yield ListedItem(name, False, partial(self._pending_status, prefix + name))
+            yield ListedItem(name, False, True, partial(self._pending_status, prefix + name))
 
     def _pending_status(self, path: str) -> tuple[dict[str, Any], None]:
         return self.getattr(path), None

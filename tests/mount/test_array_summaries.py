@@ -1,0 +1,248 @@
+"""Listings that determine the files of arrays without opening each array: they equal those of opened arrays."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zarrfs
+from tests.mount.test_tree import Clock
+from zarrfs.engine.native import members
+from zarrfs.mount.fuse import open_directories
+from zarrfs.mount.fuse.operations import ZarrOperations
+from zarrfs.mount.nodes import node_cache, node_opening
+from zarrfs.mount.reading.streams import REVALIDATION_SECONDS
+from zarrfs.mount.tree.entries import Directory
+from zarrfs.mount.tree.tree import Tree
+
+ATTRIBUTES: list[dict[str, Any]] = [
+    {},
+    {"index": 7, "text": 'q"\n\x7fä'},
+    {"deep": {"list": [1, {"b": None}]}, "nan": float("nan"), "x": 1.5},
+    {"large": "a" * 70_000},
+    {"entries": list(range(20_000))},
+    {"transform": {"axes": ["y", "x"], "scale": [2.0, 3.0], "translate": [0, 0], "units": ["m", "m"]}},
+    {"dimension_units": ["4 nm", "2 s"]},
+    {"pixelResolution": [1.0, 2.0], "downsamplingFactors": [2, 2]},
+]
+NAMES = ("img", "img2", "x", "LISTA", "a b", "50%", "ä", "-x", "n" * 64, "n" * 80, "n" * 240)
+TYPES: list[dict[str, Any]] = [
+    {"shape": (4, 5), "dtype": "u2"},
+    {"shape": (4, 5), "dtype": ">f4", "dimension_names": ("y", "x")},
+    {"shape": (0, 5), "dtype": "c16"},
+    {"shape": (3, 3), "dtype": str},
+    {"shape": (2, 2), "dtype": [("a", "u1"), ("b", "<f4")]},
+]
+
+
+def operations_of(path: Path, *, summarizes: bool = True, **options: Any) -> ZarrOperations:
+    tree = Tree(zarrfs.open(path, mode="r"), summarizes_arrays=summarizes, **options)
+    return ZarrOperations(tree, lambda: None, mounted_at=1.0)
+
+
+def listed(operations: ZarrOperations, path: str = "/") -> dict[str, Any]:
+    """Return the attributes of all entries of a directory; each of them as if it had been looked up meanwhile."""
+    handle = operations.opendir(path)
+    operations._directories[handle].is_looked_up = True
+    entries = list(operations.read_directory(path, handle, 0, True))
+    operations.releasedir(path, handle)
+    names = [entry.name for entry in entries]
+    assert len(names) == len(set(names))
+    return {entry.name: entry.attributes for entry in entries[2:]}
+
+
+def assert_listings_are_equal(path: Path, directory: str = "/", **options: Any) -> dict[str, Any]:
+    """Assert that listings and look-ups agree, whether arrays are opened or not. Return the attributes by name."""
+    summarizing = operations_of(path, **options)
+    found = listed(summarizing, directory)
+    assert listed(summarizing, directory) == found, "the kinds of arrays are known now"
+    opening = operations_of(path, summarizes=False, **options)
+    assert listed(opening, directory) == found
+    assert list(listed(opening, directory)) == list(found)
+    prefix = directory.rstrip("/")
+    for name, attributes in found.items():
+        assert opening.getattr(f"{prefix}/{name}") == attributes
+    return found
+
+
+@pytest.fixture(params=["native", "Python"])
+def scanner(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "Python":
+        monkeypatch.setattr(members, "native_library", lambda: None)
+
+
+def fill(path: Path, count: int, **options: Any) -> zarrfs.Group:
+    group = zarrfs.create_group(path)
+    for number in range(count):
+        array = group.create_array(
+            f"a{number:02}", shape=(4, 5), dtype="u2", attributes={"n": number}, **options
+        )
+        array[...] = number
+    return group
+
+
+@pytest.mark.parametrize("options", TYPES, ids=lambda options: f"{options['dtype']} {options['shape']}")
+@pytest.mark.usefixtures("scanner")
+def test_listings_equal_those_of_opened_arrays(options: dict[str, Any], tmp_path: Path) -> None:
+    group = zarrfs.create_group(tmp_path / "s.zarr", attributes={"pixelResolution": [3.0, 4.0]})
+    for number, name in enumerate(NAMES):
+        group.create_array(name, **options, attributes={"number": number})
+    for number, attributes in enumerate(ATTRIBUTES):
+        group.create_array(f"attributes{number}", **options, attributes=attributes)
+    found = assert_listings_are_equal(tmp_path / "s.zarr")
+    assert len(found) > len(NAMES) + len(ATTRIBUTES)
+
+
+def test_the_sizes_are_those_of_the_bytes_that_are_read(tmp_path: Path) -> None:
+    fill(tmp_path / "s.zarr", 6)
+    operations = operations_of(tmp_path / "s.zarr")
+    found = listed(operations)
+    assert len(found) == 3 * 6 + 1
+    for name, attributes in found.items():
+        handle = operations.open(f"/{name}", os.O_RDONLY)
+        assert len(bytes(operations.read(f"/{name}", 1 << 20, 0, handle))) == attributes["st_size"]
+        operations.release(f"/{name}", handle)
+
+
+@pytest.mark.usefixtures("scanner")
+def test_unusual_members_are_opened(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "s.zarr"
+    group = fill(path, 3)
+    group.create_group("b")
+    group.create_group("c.npy")
+    group.create_array("c", shape=(4, 5), dtype="u2")
+    zarrfs.create_array(path / "both", shape=(4, 5), dtype="u2", zarr_format=2)
+    zarrfs.create_array(path / "v2", shape=(4, 5), dtype="u2", zarr_format=2)
+    (path / "both" / "zarr.json").write_bytes((path / "a00" / "zarr.json").read_bytes())
+    (path / "bad").mkdir()
+    (path / "bad" / "zarr.json").write_text("{")
+    (path / "empty").mkdir()
+    os.symlink("a00", path / "link")
+    os.symlink("/etc", path / "outside")
+    (path / "linked").mkdir()
+    os.symlink("../a00/zarr.json", path / "linked" / "zarr.json")
+    (path / "fifo").mkdir()
+    os.mkfifo(path / "fifo" / "zarr.json")
+    (path / "directory" / "zarr.json").mkdir(parents=True)
+    many = group.create_array("many", shape=(members.MAX_ENTRIES + 10,), chunks=(1,), dtype="u1")
+    many[...] = 1
+    (path / "a01" / ".zarrfs-writing-abc").write_bytes(b"1234567")
+    (path / "a02" / "extra").write_bytes(b"1234567")
+    found = assert_listings_are_equal(path)
+    assert {"c.npy", "c.raw", "bad.error.txt", "link.npy", "linked.npy", "many.raw"} <= set(found)
+    assert not any(name.startswith(("empty", "directory")) for name in found)
+    assert "fifo.npy" not in found
+    assert caplog.messages
+    assert all("'both' has metadata of both" in message for message in caplog.messages)
+
+
+def test_images_views_and_limits(tmp_path: Path) -> None:
+    path = tmp_path / "s.zarr"
+    group = fill(path, 4)
+    image = group.create_group("image")
+    scales = [[1.0, 2.0], [3.0, 4.0]]
+    for number in range(len(scales)):
+        image.create_array(f"{number}", shape=(4, 5), dtype="u2")
+    image.attrs["ome"] = {
+        "version": "0.5",
+        "multiscales": [
+            {
+                "axes": [{"name": "y", "type": "space"}, {"name": "x", "type": "space"}],
+                "datasets": [
+                    {"path": str(number), "coordinateTransformations": [{"type": "scale", "scale": scale}]}
+                    for number, scale in enumerate(scales)
+                ],
+            }
+        ],
+    }
+    assert_listings_are_equal(path, "/image")
+    for views in (("npy",), ("json", "raw"), ("all",), ("npy", "nhdr")):
+        assert_listings_are_equal(path, views=views)
+    limited = Tree(zarrfs.open(path, mode="r", access=zarrfs.Access(max_document=2000)))
+    root = limited.lookup("/")
+    assert isinstance(root, Directory)
+    group.create_array("large", shape=(4, 5), dtype="u2", attributes={"text": "a" * 3000})
+    assert {"large.error.txt", "a00.npy"} <= set(limited.list_names(root))
+    zarrfs.consolidate_metadata(path)
+    assert_listings_are_equal(path)
+
+
+def test_one_array_of_a_kind_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path / "s.zarr", 150)
+    operations = operations_of(tmp_path / "s.zarr")
+    opened: list[str] = []
+    open_member = node_opening.open_member
+
+    def counting(root: Any, path: str) -> Any:
+        opened.append(path)
+        return open_member(root, path)
+
+    monkeypatch.setattr(node_cache, "open_member", counting)
+    found = listed(operations)
+    assert len(found) == 3 * 150 + 1
+    assert opened == ["a00"]
+    changed = zarrfs.open_array(tmp_path / "s.zarr" / "a07", mode="r+")
+    changed.attrs["n"] = "longer"
+    again = listed(operations)
+    assert opened == ["a00"]
+    assert again["a07.json"]["st_size"] == found["a07.json"]["st_size"] + len('"longer"') - len("7")
+    assert {name for name in found if found[name] != again[name]} == {"a07.npy", "a07.raw", "a07.json"}
+
+
+def test_old_sizes_are_determined_again(tmp_path: Path) -> None:
+    group = fill(tmp_path / "s.zarr", 5)
+    clock = Clock()
+    operations = operations_of(tmp_path / "s.zarr", clock=clock)
+    before = listed(operations)
+    handle = operations.opendir("/")
+    entries = operations.read_directory("/", handle, 0, True)
+    found = {next(entries).name for _ in range(4)}
+    group["a03"].attrs["n"] = "changed"
+    clock.now += REVALIDATION_SECONDS + 1
+    attributes = {entry.name: entry.attributes for entry in entries}
+    assert found | set(attributes) >= set(before)
+    assert attributes["a03.json"] == operations.getattr("/a03.json")
+    assert attributes["a03.json"] != before["a03.json"]
+
+
+def test_attributes_are_returned_as_far_as_they_are_cheap_or_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path / "s.zarr", 30)
+    monkeypatch.setattr(open_directories, "MAX_SUMMARIZED", 50)
+    monkeypatch.setattr(open_directories, "MAX_EXPENSIVE", 5)
+    for summarizes, limit in ((True, 50), (False, 5)):
+        operations = operations_of(tmp_path / "s.zarr", summarizes=summarizes)
+        for is_looked_up in (False, True):
+            handle = operations.opendir("/")
+            entries = operations.read_directory("/", handle, 0, True)
+            first = [next(entries) for _ in range(10)]
+            if is_looked_up:
+                operations.getattr(f"/{first[-1].name}")
+            known = [
+                number for number, entry in enumerate([*first, *entries]) if entry.attributes is not None
+            ]
+            last = 92 if is_looked_up else limit - 1
+            assert known[-1] == last
+            assert len(known) >= min(limit, last) - 10
+            operations.releasedir("/", handle)
+
+
+def test_a_group_that_becomes_an_image_is_opened(tmp_path: Path) -> None:
+    group = fill(tmp_path / "s.zarr", 3)
+    clock = Clock()
+    operations = operations_of(tmp_path / "s.zarr", clock=clock)
+    listed(operations)
+    datasets = [{"path": "a01", "coordinateTransformations": [{"type": "scale", "scale": [2.0, 2.0]}]}]
+    axes = [{"name": name, "type": "space", "unit": "micrometer"} for name in "yx"]
+    group.attrs["ome"] = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": datasets}]}
+    clock.now += REVALIDATION_SECONDS + 1
+    found = listed(operations)
+    assert found == listed(operations_of(tmp_path / "s.zarr", summarizes=False))
+    assert json.loads((tmp_path / "s.zarr" / "a01" / "zarr.json").read_text())["node_type"] == "array"
+    assert np.all(group["a02"][...] == 2)
