@@ -239,7 +239,6 @@ def test_a_pool_without_room_reads_directly() -> None:
 def test_readers_of_more_blocks_than_fit_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(block, "IN_USE_SECONDS", TIMEOUT)
     monkeypatch.setattr(blocks, "MAX_WAITING_SECONDS", TIMEOUT)
-    monkeypatch.setattr(block, "MAX_UNREAD_NBYTES", 0)
     _, array = counted(chunks=(8, 64, 256))
     pool = BlockPool(MIB // 2)  # two blocks
     reader = BlockReader(ArrayStream(array), pool)
@@ -298,6 +297,54 @@ def test_a_read_of_a_block_that_is_being_assembled_decodes_no_chunk_again(
     assert found == [True] * 3
     assert {count for key, count in counting.keys.items() if key.startswith("c/")} == {1}
     pool.close()
+
+
+def test_a_block_stays_until_each_range_of_it_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last reads of a block may arrive after those of the next one."""
+    monkeypatch.setattr(block, "IN_USE_SECONDS", TIMEOUT)
+    store, array = counted(chunks=(8, 64, 256))
+    pool = BlockPool(MIB // 2)  # two blocks
+    reader = BlockReader(ArrayStream(array), pool)
+    size, part = MIB // 4, 64 * KIB
+    expected = NOISE.tobytes()
+
+    def read(offset: int, sequential: bool = True) -> None:
+        data = reader.read(offset, part, sequential=sequential, read_ahead=True)
+        assert bytes(data) == expected[offset : offset + part]
+
+    read(0, sequential=False)  # It is direct, and counts as read.
+    store.reset()
+    # The range at 2 * part is read twice, that at 3 * part is the last one.
+    for offset in (part, 2 * part, 2 * part, size, size + part):
+        read(offset)
+    assert (reader._key, 0) in pool
+    assert (reader._key, 2) not in pool
+    read(3 * part)
+    read(size + 2 * part)
+    assert (reader._key, 0) not in pool
+    assert (reader._key, 2) in pool
+    for offset in range(size + 3 * part, NOISE.nbytes, part):
+        read(offset)
+    pool.close()
+    assert pool.statistics.assembled == 8
+    assert set(store.keys.values()) == {1}, store.keys
+
+
+@given(st.integers(1, 500), st.lists(st.integers(0, 500), max_size=8), st.randoms())
+def test_a_block_is_read_when_the_end_of_each_unit_was_read(
+    nbytes: int, cuts: list[int], random: Any
+) -> None:
+    scale = block.UNIT_NBYTES // 64
+    edges = sorted({0, nbytes, *(cut for cut in cuts if cut < nbytes)})
+    ranges = list(pairwise(edges))
+    random.shuffle(ranges)
+    found = block.Block(nbytes * scale)
+    missing = {*range(63, nbytes, 64), nbytes - 1}
+    for start, stop in ranges:
+        assert found.is_read == (not missing)
+        found.mark_read(start * scale, stop * scale)
+        missing -= set(range(start, stop))
+    assert found.is_read
 
 
 def test_the_memory_of_an_evicted_block_is_used_again_unless_a_reader_refers_to_it() -> None:
@@ -477,7 +524,22 @@ def test_a_corrupt_chunk_affects_only_its_own_bytes(tmp_path: Path) -> None:
 def test_consecutive_reads_are_sequential_in_any_order_of_arrival() -> None:
     pattern = AccessPattern()
     found = [pattern.record(offset * KIB, 128 * KIB) for offset in (0, 128, 384, 256, 512)]
-    assert found == [Pattern.RANDOM] + [Pattern.SEQUENTIAL] * 4
+    assert found == [Pattern.SEQUENTIAL] * 5
+
+
+@pytest.mark.parametrize("offset", [0, 128, 256])
+def test_a_program_that_reads_a_file_from_its_beginning_reads_sequentially(offset: int) -> None:
+    """The kernel sends several requests at once, and any of them may arrive first."""
+    pattern = AccessPattern()
+    assert pattern.record(offset * KIB, 128 * KIB) is Pattern.SEQUENTIAL
+    assert pattern.record(64 * KIB, 128 * KIB) is Pattern.SEQUENTIAL
+
+
+def test_a_program_that_reads_a_header_or_another_part_reads_at_random() -> None:
+    for offset, size in ((0, 64 * KIB), (MIB, 128 * KIB)):
+        pattern = AccessPattern()
+        assert pattern.record(offset, size) is Pattern.RANDOM
+        assert pattern.record(offset + size, 4 * KIB) is Pattern.RANDOM
 
 
 def test_distant_reads_are_not_sequential() -> None:

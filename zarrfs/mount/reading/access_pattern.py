@@ -10,6 +10,11 @@ __all__ = ["AccessPattern", "Pattern"]
 MIN_SEQUENTIAL_NBYTES = 256 << 10
 """After this many bytes of consecutive reads an access is sequential."""
 
+MIN_FIRST_NBYTES = 128 << 10
+"""A first read of at least this many bytes at the beginning of a file is sequential. Programs that read a header only
+ask for less, and the kernel then reads less ahead.
+"""
+
 MIN_READ_AHEAD_NBYTES = 1 << 20
 """After this many bytes of consecutive reads the next block is read ahead. The kernel itself reads some 100 KiB
 ahead, also for a program that reads a few pages.
@@ -49,6 +54,7 @@ class AccessPattern:
     def __init__(self) -> None:
         self.stride = 0
         self.run_nbytes = 0
+        self._is_first = True
         self._end = 0
         self._run = 0
         self._run_start = 0
@@ -58,6 +64,10 @@ class AccessPattern:
     def record(self, offset: int, size: int) -> Pattern:
         """Record a read and return the pattern that it belongs to."""
         with self._lock:
+            is_first, self._is_first = self._is_first, False
+            if is_first and offset <= REORDERING_WINDOW and size >= MIN_FIRST_NBYTES:
+                self._run, self._end = size, offset + size
+                return Pattern.SEQUENTIAL
             if abs(offset - self._end) <= REORDERING_WINDOW:
                 self._run += size
                 self._end = max(self._end, offset + size)

@@ -12,15 +12,25 @@ import numpy as np
 
 from zarrfs.mount.reading.streams import Bytes
 
-__all__ = ["Block"]
+__all__ = ["Block", "units_of"]
 
 IN_USE_SECONDS = 0.1
 """A block that has not been read completely is kept for this time after the last read of it."""
 
 MAX_UNREAD_NBYTES = 1 << 20
-"""A block of which at most this many bytes, or a quarter, were not read counts as read completely. The first reads of a
-file are direct, before the access is recognised as sequential.
+"""A window of which at most this many bytes, or a quarter, were not read counts as read completely: it is larger than
+the reads.
 """
+
+UNIT_NBYTES = 64 << 10
+"""The unit in which the ranges of a block that were read are recorded."""
+
+
+def units_of(start: int, stop: int, nbytes: int) -> int:
+    """Return the units of a block of ``nbytes`` bytes whose last byte is in a range, as bits."""
+    first = start // UNIT_NBYTES
+    end = -(-nbytes // UNIT_NBYTES) if stop >= nbytes else stop // UNIT_NBYTES
+    return (1 << end) - (1 << first) if end > first else 0
 
 
 def _reference_count() -> int:
@@ -40,6 +50,10 @@ class Block:
         users: the number of threads that have found the block and may take a reference of ``data``. It is changed with
             the lock of the pool.
         memory: memory of an evicted block of the same size, in which the block is assembled.
+        is_window: whether it is a window of a strided access, of which a part may never be read.
+        units: the units whose last byte was read, as bits. Like ``served_nbytes`` it is changed with the lock of the
+            pool.
+        served_nbytes: the number of bytes that were read.
     """
 
     nbytes: int
@@ -50,6 +64,8 @@ class Block:
     error: BaseException | None = None
     version: Hashable | None = None
     checked_at: float = 0.0
+    is_window: bool = False
+    units: int = 0
     served_nbytes: int = 0
     used_at: float = field(default_factory=time.monotonic)
 
@@ -65,9 +81,17 @@ class Block:
         # Requests in progress refer to the data by views.
         return data if sys.getrefcount(data) == _UNSHARED else None
 
+    def mark_read(self, start: int, stop: int) -> None:
+        """Record that a range of the block was read. The lock of the pool is held."""
+        self.served_nbytes += stop - start
+        self.units |= units_of(start, stop, self.nbytes)
+
     @property
     def is_read(self) -> bool:
-        return self.nbytes - self.served_nbytes <= min(MAX_UNREAD_NBYTES, self.nbytes // 4)
+        """Whether all of it was read, so that no read that is in progress needs it."""
+        if self.is_window:
+            return self.nbytes - self.served_nbytes <= min(MAX_UNREAD_NBYTES, self.nbytes // 4)
+        return self.units == units_of(0, self.nbytes, self.nbytes)
 
     @property
     def is_in_use(self) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 
 from zarrfs.engine.io.flat import Window
 from zarrfs.errors import ZarrError
-from zarrfs.mount.reading.blocks import BlockPool
+from zarrfs.mount.reading.blocks import MAX_REMOTE_ASSEMBLY_SECONDS, BlockPool
 from zarrfs.mount.reading.streams import Bytes, FlatStream
 
 __all__ = ["BlockReader", "is_stale"]
@@ -60,10 +60,10 @@ class BlockReader:
         first = self.grid.find(offset)
         start, stop = self.grid.bounds(first)
         if offset + size <= stop:
-            data = self._block(first, sequential, read_ahead, size)
+            data = self._block(first, sequential, read_ahead, offset, size)
             if data is not None:
                 return data[offset - start : offset - start + size]
-            return self._read_directly(offset, size)
+            return self._read_instead(first, offset, size)
         out = np.empty(size, np.uint8)
         done = 0
         number = first
@@ -71,8 +71,8 @@ class BlockReader:
             start, stop = self.grid.bounds(number)
             begin = offset + done
             count = min(size - done, stop - begin)
-            data = self._block(number, sequential, read_ahead, count)
-            part = self._read_directly(begin, count) if data is None else data[begin - start :][:count]
+            data = self._block(number, sequential, read_ahead, begin, count)
+            part = self._read_instead(number, begin, count) if data is None else data[begin - start :][:count]
             out[done : done + count] = part
             done += count
             number += 1
@@ -86,20 +86,20 @@ class BlockReader:
         """
         number = self.grid.find(offset)
         start, stop = self.grid.bounds(number)
-        data = self._block(number, False, False, size) if offset + size <= stop else None
+        data = self._block(number, False, False, offset, size) if offset + size <= stop else None
         if data is not None:
             return data[offset - start : offset - start + size]
         wanted = max(size, run_nbytes)
         window = self._window(offset, size, stride, wanted)
         if window is not None:
-            data = self._get(self._window_request(window), size)
-            position = window.locate(offset, size)
-            if data is not None and position is not None:
+            position = window.locate(offset, size) or 0
+            data = self._get(self._window_request(window), (position, position + size), is_window=True)
+            if data is not None:
                 if window is not self._current:
                     self._current = window
                     following = self._window(window.leave(offset, forwards=stride > 0), size, stride, wanted)
                     if following is not None:
-                        self.pool.read_ahead(*self._window_request(following))
+                        self.pool.read_ahead(*self._window_request(following), is_window=True)
                 return data[position : position + size]
         return self._read_directly(offset, size)
 
@@ -139,27 +139,33 @@ class BlockReader:
             lambda: self._version(start, stop),
         )
 
-    def _block(self, number: int, sequential: bool, read_ahead: bool, size: int) -> Bytes | None:
-        """Return a block of which ``size`` bytes are used, or None."""
+    def _block(self, number: int, sequential: bool, read_ahead: bool, offset: int, size: int) -> Bytes | None:
+        """Return a block of which the ``size`` bytes at ``offset`` of the stream are used, or None."""
         if not sequential and (self._key, number) not in self.pool:
             return None
         request = self._block_request(number)
+        start = offset - self.grid.bounds(number)[0]
+        used = start, start + size
         if not sequential:
             key, _, _, version = request
-            return self.pool.find(key, version)
-        data = self._get(request, size)
+            seconds = MAX_REMOTE_ASSEMBLY_SECONDS if self._stream.has_high_latency else None
+            return self.pool.find(key, version, used, seconds)
+        data = self._get(request, used)
         if data is not None and read_ahead and number + 1 < self.grid.count:
             self.pool.read_ahead(*self._block_request(number + 1))
         return data
 
-    def _get(self, request: _Request, size: int) -> Bytes | None:
-        """Return a block or window, which is assembled if necessary, or None if it cannot be assembled now."""
+    def _get(self, request: _Request, used: tuple[int, int], *, is_window: bool = False) -> Bytes | None:
+        """Return a block or window of which a range is used, or None if it cannot be assembled now.
+
+        It is assembled if necessary.
+        """
         key, nbytes, assemble, version = request
         failed_at = self._failures.get(key)
         if failed_at is not None and time.monotonic() - failed_at < RETRY_SECONDS:
             return None
         try:
-            return self.pool.get(key, nbytes, assemble, version, size)
+            return self.pool.get(key, nbytes, assemble, version, used, is_window=is_window)
         except (ZarrError, MemoryError) as error:
             if is_stale(error):
                 raise
@@ -181,6 +187,13 @@ class BlockReader:
             done.wait()
         # Blocks of whole chunks decode each chunk once: keeping the chunks as well would only cost memory.
         self._read_into(start, out, keep_chunks=not self.grid.holds_whole_chunks)
+
+    def _read_instead(self, number: int, offset: int, size: int) -> Bytes:
+        """Read a range of a block that is not present."""
+        data = self._read_directly(offset, size)
+        start, stop = self.grid.bounds(number)
+        self.pool.mark_read((self._key, number), stop - start, offset - start, offset - start + size)
+        return data
 
     def _read_directly(self, offset: int, size: int) -> Bytes:
         out = np.empty(size, np.uint8)

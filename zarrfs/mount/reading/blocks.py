@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from zarrfs.logs import logger
-from zarrfs.mount.reading.block import Block
+from zarrfs.mount.reading.block import Block, units_of
 from zarrfs.mount.reading.streams import REVALIDATION_SECONDS, Bytes
 
-__all__ = ["DEFAULT_POOL_NBYTES", "BlockPool", "PoolStatistics"]
+__all__ = ["DEFAULT_POOL_NBYTES", "MAX_REMOTE_ASSEMBLY_SECONDS", "BlockPool", "PoolStatistics"]
 
 DEFAULT_POOL_NBYTES = 64 << 20
 
@@ -34,10 +34,14 @@ MAX_WAITING = 32
 MAX_WAITING_SECONDS = 2.0
 """If all blocks are in use, this many reads wait this long for one of them."""
 
-MAX_ASSEMBLY_SECONDS = 0.1
+MAX_ASSEMBLY_SECONDS = 2.0
+MAX_REMOTE_ASSEMBLY_SECONDS = 0.1
 """Reads that do not start an assembly wait for one in progress for this time. Then they read a part of the block
-directly, which decodes chunks again.
+directly, which decodes chunks again. A block of a store with a high latency needs many requests, a part only few.
 """
+
+MAX_DIRECT = 256
+"""The number of blocks of which parts were read before they were assembled that are remembered."""
 
 MAX_DROPPED = 1024
 """The number of blocks that are remembered because they were dropped before they were read completely."""
@@ -94,6 +98,7 @@ class BlockPool:
         self._changed = threading.Condition(self._lock)
         self._waiting: deque[object] = deque()
         self._dropped: OrderedDict[Hashable, None] = OrderedDict()
+        self._read_before: OrderedDict[Hashable, int] = OrderedDict()
         self._executor: ThreadPoolExecutor | None = None
         self._closed = False
 
@@ -113,18 +118,21 @@ class BlockPool:
         nbytes: int,
         assemble: Callable[[Bytes], None],
         version: Callable[[], Hashable | None],
-        wanted_nbytes: int = 0,
+        used: tuple[int, int] = (0, 0),
+        *,
+        is_window: bool = False,
     ) -> Bytes | None:
         """Return the bytes of a block. The caller must not change them; they stay valid after an eviction.
 
-        Return None if the pool is full of blocks that are in use for ``MAX_WAITING_SECONDS``. ``wanted_nbytes`` is the
-        number of bytes that the caller uses.
+        Return None if the pool is full of blocks that are in use for ``MAX_WAITING_SECONDS``. ``used`` is the range of
+        the block that the caller uses, ``is_window`` whether a part of the block may never be used.
         ``assemble`` fills an array of ``nbytes`` bytes; its exception is raised in all threads that wait for the block.
         ``version`` returns the version of the data, or None where it is unknown.
         """
-        block, is_new = self._claim(key, nbytes, version, waits=True)
+        block, is_new = self._claim(key, nbytes, version, waits=True, is_window=is_window)
         if block is None:
             return None
+        data = None
         try:
             if is_new:
                 self._assemble(key, block, assemble, version)
@@ -134,27 +142,38 @@ class BlockPool:
             if block.error is not None:
                 raise block.error
             data = block.data
+            assert data is not None
         finally:
-            self._release(block)
-        assert data is not None
-        block.served_nbytes += wanted_nbytes
-        block.used_at = time.monotonic()
+            self._release(block, used if data is not None else (0, 0))
         return data
 
-    def find(self, key: Hashable, version: Callable[[], Hashable | None]) -> Bytes | None:
-        """Return the bytes of a block if it is present, else None.
+    def find(
+        self,
+        key: Hashable,
+        version: Callable[[], Hashable | None],
+        used: tuple[int, int] = (0, 0),
+        max_seconds: float | None = None,
+    ) -> Bytes | None:
+        """Return the bytes of a block if it is present, else None. ``used`` is the range that the caller uses.
 
-        If it is being assembled, wait for it for at most ``MAX_ASSEMBLY_SECONDS``.
+        If it is being assembled, wait for it for at most ``max_seconds``, by default ``MAX_ASSEMBLY_SECONDS``.
         """
+        max_seconds = MAX_ASSEMBLY_SECONDS if max_seconds is None else max_seconds
         block = self._find(key)
         if block is None:
             return None
+        data = None
         try:
-            data = block.data if block.done.wait(MAX_ASSEMBLY_SECONDS) else None
-            if data is None or not self._is_current(key, block, version):
-                return None
+            if (
+                block.done.wait(max_seconds)
+                and block.data is not None
+                and self._is_current(key, block, version)
+            ):
+                data = block.data
         finally:
-            self._release(block)
+            self._release(block, used if data is not None else (0, 0))
+        if data is None:
+            return None
         self.statistics.hits += 1
         with self._lock:
             if key in self._blocks:
@@ -165,12 +184,25 @@ class BlockPool:
         """Return whether a block is present or is being assembled."""
         return key in self._blocks
 
+    def mark_read(self, key: Hashable, nbytes: int, start: int, stop: int) -> None:
+        """Record that a range of a block of ``nbytes`` bytes was read without the block."""
+        with self._lock:
+            block = self._blocks.get(key)
+            if block is not None:
+                block.mark_read(start, stop)
+                return
+            self._read_before[key] = self._read_before.pop(key, 0) | units_of(start, stop, nbytes)
+            if len(self._read_before) > MAX_DIRECT:
+                self._read_before.popitem(last=False)
+
     def read_ahead(
         self,
         key: Hashable,
         nbytes: int,
         assemble: Callable[[Bytes], None],
         version: Callable[[], Hashable | None],
+        *,
+        is_window: bool = False,
     ) -> None:
         """Start to assemble a block in the background, unless it is present or the pool is closed."""
         with self._lock:
@@ -179,7 +211,7 @@ class BlockPool:
             if self._executor is None:
                 self._executor = ThreadPoolExecutor(1, thread_name_prefix="zarrfs-read-ahead")
             executor = self._executor
-        block, is_new = self._claim(key, nbytes, version, waits=False)
+        block, is_new = self._claim(key, nbytes, version, waits=False, is_window=is_window)
         if block is not None:
             self._release(block)
         if is_new and block is not None:
@@ -209,7 +241,13 @@ class BlockPool:
     # -- internals ---------------------------------------------------------------------------------------------
 
     def _claim(
-        self, key: Hashable, nbytes: int, version: Callable[[], Hashable | None], *, waits: bool
+        self,
+        key: Hashable,
+        nbytes: int,
+        version: Callable[[], Hashable | None],
+        *,
+        waits: bool,
+        is_window: bool,
     ) -> tuple[Block | None, bool]:
         """Return the block of a key, and whether the caller must assemble it. None when there is no room for it.
 
@@ -242,7 +280,8 @@ class BlockPool:
                     return present, False
                 if not self._make_room(nbytes, memory):
                     return None, False
-            block = self._blocks[key] = Block(nbytes, 1, memory[0] if memory else None)
+            block = self._blocks[key] = Block(nbytes, 1, memory[0] if memory else None, is_window=is_window)
+            block.units = self._read_before.pop(key, 0)
             self._nbytes += nbytes
         return block, True
 
@@ -254,9 +293,12 @@ class BlockPool:
                 block.users += 1
             return block
 
-    def _release(self, block: Block) -> None:
+    def _release(self, block: Block, used: tuple[int, int] = (0, 0)) -> None:
         with self._lock:
             block.users -= 1
+            if used[1]:
+                block.mark_read(*used)
+                block.used_at = time.monotonic()
 
     def _wait_for_room(self, key: Hashable, nbytes: int, memory: list[Bytes]) -> Block | None:
         """Wait until there is room, in the order of the requests, or the time is over. The lock is held.

@@ -64,6 +64,10 @@ class FlatStream(Protocol):
     def decodes_whole_chunks(self) -> bool:
         """Whether reading one element of a chunk decodes the whole chunk."""
 
+    @property
+    def has_high_latency(self) -> bool:
+        """Whether reading the stream sends requests to a server."""
+
     def window(self, start: int, nbytes: int, stride: int, max_nbytes: int) -> Window | None:
         """Return a window of at most ``max_nbytes`` bytes for a strided access; see ``strided_window``."""
 
@@ -133,6 +137,10 @@ class ArrayStream:
     def decodes_whole_chunks(self) -> bool:
         return self._decoded.decodes_whole_chunks
 
+    @property
+    def has_high_latency(self) -> bool:
+        return self._array.store.concurrency > 1
+
     def window(self, start: int, nbytes: int, stride: int, max_nbytes: int) -> Window | None:
         return strided_window(self._array.storage, self._order, start, nbytes, stride, max_nbytes)
 
@@ -179,6 +187,10 @@ class DerivedStream:
     @property
     def decodes_whole_chunks(self) -> bool:
         return self._stream.decodes_whole_chunks
+
+    @property
+    def has_high_latency(self) -> bool:
+        return self._stream.has_high_latency
 
     def window(self, start: int, nbytes: int, stride: int, max_nbytes: int) -> Window | None:
         return self._stream.window(start, nbytes, stride, max_nbytes)
