@@ -107,7 +107,11 @@ class Benchmark:
             "change": self.change,
         }
         for count in self._sizes.arrays:
-            tasks[f"list {count}"] = partial(self.listings, count)
+            targets = ("1", "5", "5", "5") if count > 5000 else ("0.5",) * 4
+            for command, target in zip(LISTINGS, targets, strict=True):
+                tasks[f"{' '.join(command)} of {count} arrays"] = partial(
+                    self.listing, command, count, target
+                )
         return tasks
 
     # -- throughput ----------------------------------------------------------------------------------------------
@@ -266,16 +270,14 @@ class Benchmark:
         label = f"time until a changed chunk of {self._sizes.chunks} is seen, longest of 5"
         yield Result(label, longest, target="1")
 
-    def listings(self, count: int) -> Iterator[Result]:
+    def listing(self, command: tuple[str, ...], count: int, target: str) -> Iterator[Result]:
         store = make_many_arrays(count, self._scratch)
-        targets = ("1", "5", "5", "5") if count > 5000 else ("0.5",) * 4
-        for command, target in zip(LISTINGS, targets, strict=True):
-            with self._mount(store) as server:
-                cpu = server.cpu_seconds()
-                seconds = _seconds(partial(_run, command, self._mountpoint))
-                cpu = server.cpu_seconds() - cpu
-            engine = _seconds(partial(_run, command, store)) if command[0] == "ls" else None
-            yield Result(f"{' '.join(command)} of {count} arrays", seconds, engine, None, cpu, target)
+        with self._mount(store) as server:
+            cpu = server.cpu_seconds()
+            seconds = _seconds(partial(_run, command, self._mountpoint))
+            cpu = server.cpu_seconds() - cpu
+        engine = _seconds(partial(_run, command, store)) if command[0] == "ls" else None
+        yield Result(f"{' '.join(command)} of {count} arrays", seconds, engine, None, cpu, target)
 
     # -- helpers -----------------------------------------------------------------------------------------------------
 
@@ -375,9 +377,11 @@ def run(sizes: Sizes, scratch: Path, only: str, report: Callable[[str], None]) -
     report("| task | zarrfs mount | engine | do-nothing FUSE | ratio | server CPU | target |")
     report("|---|---:|---:|---:|---:|---:|---:|")
     with tempfile.TemporaryDirectory(prefix="zarrfs-benchmark-") as directory:
-        for name, task in Benchmark(sizes, scratch, Path(directory)).tasks().items():
-            if only not in name:
-                continue
+        tasks = Benchmark(sizes, scratch, Path(directory)).tasks()
+        chosen = {name: task for name, task in tasks.items() if only in name}
+        if not chosen:
+            raise SystemExit(f"no task contains {only!r}; the tasks are: {', '.join(tasks)}")
+        for task in chosen.values():
             for result in task():
                 report(line(result))
                 results.append(result)

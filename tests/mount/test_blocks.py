@@ -330,6 +330,23 @@ def test_a_block_stays_until_each_range_of_it_was_read(monkeypatch: pytest.Monke
     assert set(store.keys.values()) == {1}, store.keys
 
 
+def test_a_read_of_the_next_block_of_a_pass_assembles_it() -> None:
+    """Several programs read a file, and the kernel sends a request of one of them that has not read much before."""
+    store, array = counted(chunks=(8, 64, 256))
+    pool = BlockPool(2 * MIB)
+    reader = BlockReader(ArrayStream(array), pool)
+    expected = NOISE.tobytes()
+    size, part = MIB // 4, 64 * KIB
+    store.reset()
+    for offset, sequential in ((0, True), (size, False), (size + part, True), (4 * size, False)):
+        data = reader.read(offset, part, sequential=sequential, read_ahead=False)
+        assert bytes(data) == expected[offset : offset + part]
+    assert (reader._key, 1) in pool
+    assert (reader._key, 4) not in pool
+    assert {store.keys[f"c/{number}/0/0"] for number in range(2)} == {1}
+    pool.close()
+
+
 @given(st.integers(1, 500), st.lists(st.integers(0, 500), max_size=8), st.randoms())
 def test_a_block_is_read_when_the_end_of_each_unit_was_read(
     nbytes: int, cuts: list[int], random: Any
@@ -532,7 +549,7 @@ def test_a_program_that_reads_a_file_from_its_beginning_reads_sequentially(offse
     """The kernel sends several requests at once, and any of them may arrive first."""
     pattern = AccessPattern()
     assert pattern.record(offset * KIB, 128 * KIB) is Pattern.SEQUENTIAL
-    assert pattern.record(64 * KIB, 128 * KIB) is Pattern.SEQUENTIAL
+    assert pattern.record(128 * KIB, 128 * KIB) is Pattern.SEQUENTIAL
 
 
 def test_a_program_that_reads_a_header_or_another_part_reads_at_random() -> None:

@@ -43,13 +43,25 @@ def test_readers_get_the_right_bytes_and_the_server_does_not_grow(binding: str, 
 
 @pytest.mark.parametrize(
     ("task", "count", "words"),
-    [("zstd", 2, "cached"), ("pread", 2, "4 KiB"), ("plane", 2, "mmap_mode"), ("readers", 2, "2 readers")],
+    [
+        ("zstd", 2, "cached"),
+        ("pread", 2, "4 KiB"),
+        ("plane", 2, "mmap_mode"),
+        ("readers", 2, "2 readers"),
+        ("ls -", 2, "ls -l of 30 arrays"),
+        ("arrays", 4, "du -s of 30 arrays"),
+    ],
 )
 def test_the_benchmark_of_the_mount_runs(task: str, count: int, words: str, tmp_path: Path) -> None:
     lines: list[str] = []
-    sizes = Sizes(side=64, arrays=(), preads=4, readers=(2,))
+    sizes = Sizes(side=64, arrays=(30,), preads=4, readers=(2,))
     results = run(sizes, tmp_path, task, lines.append)["results"]
     assert len(results) == count
     assert any(words in result["task"] for result in results)
     assert all(result["value"] > 0 for result in results)
     assert all(re.fullmatch(r"\|.*\|", line) for line in lines[1:])
+
+
+def test_the_benchmark_of_the_mount_names_its_tasks(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="no task contains 'nothing'; the tasks are: ready, "):
+        run(Sizes(arrays=(30,)), tmp_path, "nothing", str)

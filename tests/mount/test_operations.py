@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import stat
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -254,7 +255,16 @@ def test_reads_end_at_the_end_of_the_file_and_handles_remain_valid() -> None:
     )
 
 
-def test_a_read_only_mount_has_no_free_space() -> None:
+def test_a_read_only_mount_has_the_size_of_the_disk_and_no_space_for_users(tmp_path: Path) -> None:
+    zarrfs.create_group(tmp_path / "s.zarr")
+    status = make_test_operations(zarrfs.open(tmp_path / "s.zarr").store).statfs("/")
+    disk = os.statvfs(tmp_path)
+    assert (status["f_blocks"], status["f_frsize"]) == (disk.f_blocks, disk.f_frsize)
+    assert 0 < status["f_bfree"] <= status["f_blocks"]
+    assert status["f_bavail"] == status["f_favail"] == 0
+
+
+def test_a_read_only_mount_of_another_store_has_no_free_space() -> None:
     status = make_test_operations(create_store()).statfs("/")
     assert status.pop("f_bsize") == status.pop("f_frsize") == 4096
     assert status.pop("f_namemax") == 255

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.summary import array_metadata_summary, group_metadata_summary, json_safe
+from zarrfs.mount.fuse.disk_space import disk_space
 from zarrfs.mount.fuse.error_numbers import (
     ErrorLog,
     entries_with_errno,
@@ -37,6 +38,7 @@ PREFERRED_READ_NBYTES = 1 << 20
 MAX_XATTR_NBYTES = 64 << 10
 """The maximum size of an extended attribute in Linux."""
 XATTR_PREFIX = "user.zarr."
+MAX_NAME_NBYTES = 255
 
 WRITE_OPERATIONS = [
     "chmod",
@@ -211,8 +213,12 @@ class ZarrOperations:
     def readlink(self, path: str) -> NoReturn:
         raise os_error(errno.EINVAL)
 
+    @errors_to_errno
     def statfs(self, path: str) -> dict[str, int]:
-        # The file system is read-only, so no blocks are free.
+        # The file system is read-only, so no blocks are available to users.
+        space = disk_space(self._tree.root.store)
+        if space is not None:
+            return {**space, "f_bavail": 0, "f_favail": 0, "f_namemax": MAX_NAME_NBYTES}
         return {
             "f_bsize": 4096,
             "f_frsize": 4096,
@@ -222,7 +228,7 @@ class ZarrOperations:
             "f_files": 0,
             "f_ffree": 0,
             "f_favail": 0,
-            "f_namemax": 255,
+            "f_namemax": MAX_NAME_NBYTES,
         }
 
     # -- extended attributes -----------------------------------------------------------------------------

@@ -25,6 +25,9 @@ RETRY_SECONDS = 10.0
 
 MAX_FAILURES = 1024
 
+PASS_SECONDS = 0.5
+"""A sequential access is in progress for this time after its last read."""
+
 MAX_WINDOWS = 16
 """The number of windows of one stream that are looked up; the memory of the pool is what bounds their bytes."""
 
@@ -50,6 +53,8 @@ class BlockReader:
         self._current: Window | None = None
         self._direct: dict[threading.Event, tuple[int, int]] = {}
         self._lock = threading.Lock()
+        self._pass = (-2, float("-inf"))
+        """The last block of a sequential access, and when it was read."""
 
     def read(self, offset: int, size: int, *, sequential: bool, read_ahead: bool = True) -> Bytes:
         """Return ``size`` bytes at ``offset``; the range lies within the stream. The caller must not change them.
@@ -141,7 +146,11 @@ class BlockReader:
 
     def _block(self, number: int, sequential: bool, read_ahead: bool, offset: int, size: int) -> Bytes | None:
         """Return a block of which the ``size`` bytes at ``offset`` of the stream are used, or None."""
-        if not sequential and (self._key, number) not in self.pool:
+        if sequential:
+            self._pass = number, time.monotonic()
+        elif self._continues_pass(number):
+            sequential = True
+        elif (self._key, number) not in self.pool:
             return None
         request = self._block_request(number)
         start = offset - self.grid.bounds(number)[0]
@@ -154,6 +163,11 @@ class BlockReader:
         if data is not None and read_ahead and number + 1 < self.grid.count:
             self.pool.read_ahead(*self._block_request(number + 1))
         return data
+
+    def _continues_pass(self, number: int) -> bool:
+        """Return whether a sequential access, of any open file, has reached a block or will reach it next."""
+        last, at = self._pass
+        return last <= number <= last + 1 and time.monotonic() - at < PASS_SECONDS
 
     def _get(self, request: _Request, used: tuple[int, int], *, is_window: bool = False) -> Bytes | None:
         """Return a block or window of which a range is used, or None if it cannot be assembled now.

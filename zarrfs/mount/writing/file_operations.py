@@ -12,6 +12,7 @@ from typing import Any
 from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import describe_error
 from zarrfs.logs import logger
+from zarrfs.mount.fuse.disk_space import disk_space
 from zarrfs.mount.fuse.error_numbers import errors_to_errno, os_error
 from zarrfs.mount.fuse.open_directories import ListedItem
 from zarrfs.mount.fuse.operations import ZarrOperations
@@ -24,7 +25,7 @@ from zarrfs.mount.tree.presentation import GROUP_DOCUMENT
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.mount.writing.array_file import ArrayFile
 from zarrfs.mount.writing.hierarchy_editor import HierarchyEditor
-from zarrfs.mount.writing.local_storage import free_space, synchronize
+from zarrfs.mount.writing.local_storage import synchronize
 from zarrfs.mount.writing.new_files import (
     CREATED_SUFFIXES,
     IncompleteFileError,
@@ -119,7 +120,7 @@ class FileOperations(ZarrOperations):
 
     @errors_to_errno
     def statfs(self, path: str) -> dict[str, int]:
-        return free_space(self._tree.root.store) or super().statfs(path)
+        return disk_space(self._tree.root.store) or super().statfs(path)
 
     # -- open files --------------------------------------------------------------------------------------------
 

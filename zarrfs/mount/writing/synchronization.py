@@ -14,7 +14,7 @@ from zarrfs.engine.stores.wrappers.synchronizers import (
 )
 from zarrfs.engine.stores.zip.archive import ArchiveStore
 from zarrfs.errors import MountError
-from zarrfs.mount.writing.local_storage import local_store, unwrapped
+from zarrfs.mount.fuse.disk_space import local_store, unwrapped
 
 __all__ = ["check_store", "find_synchronizer"]
 
