@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -229,10 +230,18 @@ def modules() -> Iterator[tuple[str, Path]]:
 
 MODULES = dict(modules())
 
+SOURCES = {name: path.read_text(encoding="utf-8") for name, path in MODULES.items()}
+
+
+@cache
+def nodes_of(source: str) -> list[ast.AST]:
+    """Return the nodes of the syntax tree of a module. Parsing all modules takes seconds, so each is parsed once."""
+    return list(ast.walk(ast.parse(source)))
+
 
 def imported_names(source: str) -> Iterator[str]:
     """Yield each name that a module imports, wherever in it: ``package.module`` or ``package.module.name``."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -251,7 +260,7 @@ def own_imports(source: str, known: Collection[str] = MODULES) -> set[str]:
     return found
 
 
-IMPORTS = {name: own_imports(path.read_text(encoding="utf-8")) - {name} for name, path in MODULES.items()}
+IMPORTS = {name: own_imports(source) - {name} for name, source in SOURCES.items()}
 
 
 def layer(module: str) -> int:
@@ -293,9 +302,9 @@ def is_in(module: str, packages: Sequence[str]) -> bool:
     return any(module == package or module.startswith(f"{package}.") for package in packages)
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if name != "zarrfs"])
-def test_imports_go_to_lower_layers_only(module: str) -> None:
-    assert upward_imports(module, IMPORTS[module]) == []
+def test_imports_go_to_lower_layers_only() -> None:
+    upward = {name: upward_imports(name, IMPORTS[name]) for name in MODULES if name != "zarrfs"}
+    assert {name: imported for name, imported in upward.items() if imported} == {}
 
 
 def test_no_modules_import_each_other() -> None:
@@ -353,7 +362,7 @@ def test_every_entry_of_the_order_exists() -> None:
 
 def imported_by_name(source: str) -> set[str]:
     """Return the strings of a module that it may pass to ``import_module``; none if it does not call it."""
-    nodes = list(ast.walk(ast.parse(source)))
+    nodes = nodes_of(source)
     functions = {ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)}
     if not functions & {"import_module", "importlib.import_module", "__import__"}:
         return set()
@@ -362,8 +371,7 @@ def imported_by_name(source: str) -> set[str]:
 
 def test_only_one_module_of_the_mount_imports_the_fuse_binding() -> None:
     users = set()
-    for module, path in MODULES.items():
-        source = path.read_text(encoding="utf-8")
+    for module, source in SOURCES.items():
         names = {name.partition(".")[0] for name in imported_names(source)}
         if FUSE_BINDINGS & (names | imported_by_name(source)):
             users.add(module)
@@ -371,8 +379,8 @@ def test_only_one_module_of_the_mount_imports_the_fuse_binding() -> None:
 
 
 def test_only_the_qt_package_imports_qt() -> None:
-    for module, path in MODULES.items():
-        names = imported_names(path.read_text(encoding="utf-8"))
+    for module, source in SOURCES.items():
+        names = imported_names(source)
         if {name.partition(".")[0] for name in names} & {"PyQt6", "pyqtgraph"}:
             assert is_in(module, ["zarrfs_viewer.qt"]), module
 
@@ -392,7 +400,7 @@ ZARR_FORMATS = {1, 2, 3, "n5", "draft2019"}
 def format_comparisons(source: str) -> list[str]:
     """Return the expressions that compare a ``zarr_format``, or a name like ``target_format``, with a constant."""
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if not isinstance(node, ast.Compare):
             continue
         operands = [node.left, *node.comparators]
@@ -409,17 +417,15 @@ def format_comparisons(source: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
+def test_only_the_formats_distinguish_formats() -> None:
+    others = [
         name
         for name in MODULES
         if name not in RULES_FOR_ONE_FORMAT and not is_in(name, ["zarrfs.engine.formats"])
-    ],
-)
-def test_only_the_formats_distinguish_formats(module: str) -> None:
-    assert format_comparisons(MODULES[module].read_text(encoding="utf-8")) == []
-    assert IMPORTS[module] & FORMAT_MODULES == set()
+    ]
+    comparisons = {name: format_comparisons(SOURCES[name]) for name in others}
+    assert {name: found for name, found in comparisons.items() if found} == {}
+    assert [name for name in others if IMPORTS[name] & FORMAT_MODULES] == []
 
 
 def test_comparisons_of_formats_are_found() -> None:
