@@ -1,4 +1,6 @@
-"""Commands, views, codecs and stores: each module is registered, documented, and covered by its contract suite."""
+"""Commands, views, codecs, stores, formats and data types: each module is registered; most are documented and covered
+by a contract suite.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,8 @@ import pytest
 
 import zarrfs.cli
 import zarrfs.engine.codecs
+import zarrfs.engine.dtypes
+import zarrfs.engine.formats
 import zarrfs.engine.stores
 import zarrfs.mount.views
 import zarrfs.storage
@@ -22,6 +26,10 @@ from zarrfs.cli.main import COMMANDS, MODULES
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
 from zarrfs.engine.codecs.numcodecs.table import ADAPTERS, adapter_class
 from zarrfs.engine.codecs.registry import BUILT_IN, codec_class
+from zarrfs.engine.dtypes.base import DataTypeFamily
+from zarrfs.engine.dtypes.registry import families
+from zarrfs.engine.formats.base import Format
+from zarrfs.engine.formats.registry import all_formats
 from zarrfs.engine.stores.base import Store
 from zarrfs.mount.views.base import DirectoryView, View
 from zarrfs.mount.views.registry import DIRECTORY_VIEWS, all_views
@@ -99,6 +107,18 @@ def test_every_codec_is_registered_and_covered_by_the_contract() -> None:
     assert [name for name in BUILT_IN if f'"{name}"' not in suite] == [], (
         "tests/engine/codecs/test_contract.py"
     )
+
+
+def test_every_format_is_registered() -> None:
+    registered = {type(form).__name__ for _, form in all_formats()}
+    defined = concrete_classes(zarrfs.engine.formats, Format)
+    assert set(defined) - registered == set(), "_BUILT_IN in zarrfs/engine/formats/registry.py"
+
+
+def test_every_data_type_is_registered() -> None:
+    registered = {type(family).__name__ for family in families().values()}
+    defined = concrete_classes(zarrfs.engine.dtypes, DataTypeFamily)
+    assert set(defined) - registered == set(), "_FAMILIES in zarrfs/engine/dtypes/registry.py"
 
 
 def test_every_store_is_public_and_covered_by_the_contract() -> None:
