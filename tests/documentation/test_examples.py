@@ -17,6 +17,7 @@ EXTENSIONS = "docs/extensions.md"
 NOT_RUN: dict[str, dict[str, int]] = {
     "README.md": {"sets up a clone": 1},
     "docs/command-line.md": {"opens a window": 1},
+    "docs/mount-at-boot.md": {"needs systemd": 2, "needs root": 1},
     "docs/mounting.md": {"needs root": 1, "needs systemd": 1},
     "docs/performance.md": {"takes minutes on a quiet machine": 1},
 }
