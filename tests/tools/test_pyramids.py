@@ -468,6 +468,7 @@ def test_the_command_builds_an_image_and_a_dry_run_writes_nothing(tmp_path: Path
     result = CliRunner().invoke(main, [*arguments, "--dry-run"])
     assert result.exit_code == 0, result.output
     assert result.output.startswith("would be 0: 4 x 40 x 40, scale 2 x 1 x 1")
+    assert "\nplan levels 0, 1, 2: " in result.output
     assert not (tmp_path / "b.zarr").exists()
     result = CliRunner().invoke(main, [*arguments, "--verify"])
     assert result.exit_code == 0, result.output
@@ -482,3 +483,37 @@ def test_the_command_explains_invalid_numbers(tmp_path: Path, option: str, value
     )
     assert result.exit_code == 2
     assert "expected" in result.output
+
+
+def test_a_dry_run_plans_tasks_bytes_and_time(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).integers(0, 60000, (16, 128, 64), "u2")
+    new_array(tmp_path / "a.zarr", values, chunks=(4, 16, 16), compressors=None)
+    options: dict[str, Any] = {"axes": "zyx", "levels": 3, "factors": [2, 2, 2]}
+    (whole,) = build_pyramid(tmp_path / "a.zarr", tmp_path / "b.zarr", dry_run=True, **options).estimates
+    built = sum(values.size // 8**level for level in range(3)) * values.itemsize
+    assert (whole.path, whole.tasks) == ("levels 0, 1, 2", 2)  # a task has a whole chunk of level 2
+    assert (whole.nbytes_read, whole.nbytes_written) == (values.nbytes, built)
+    assert whole.nbytes_per_thread >= values.nbytes // whole.tasks
+    assert whole.seconds > 0
+    assert whole.sampled == whole.tasks
+    assert not (tmp_path / "b.zarr").exists()
+
+
+def test_a_dry_run_plans_later_passes_from_the_first_one(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).integers(0, 60000, (16, 64, 64), "u2")
+    group = zarrfs.create_group(tmp_path / "g.zarr")
+    group.create_array("0", data=values, chunks=(4, 16, 16), compressors=None)
+    before = sorted(tmp_path.rglob("*"))
+    options: dict[str, Any] = {"axes": "zyx", "levels": 4, "factors": [2, 2, 2], "memory": 1}
+    report = build_pyramid(tmp_path / "g.zarr", dry_run=True, **options)
+    assert [estimate.path for estimate in report.estimates] == ["level 1", "level 2", "level 3"]
+    assert [estimate.nbytes_read for estimate in report.estimates] == [
+        values.nbytes // 8**n for n in range(3)
+    ]
+    assert [estimate.nbytes_written for estimate in report.estimates] == [
+        values.nbytes // 8**n for n in (1, 2, 3)
+    ]
+    times = [estimate.seconds for estimate in report.estimates]
+    assert times == sorted(times, reverse=True)
+    assert [estimate.sampled > 0 for estimate in report.estimates] == [True, False, False]
+    assert sorted(tmp_path.rglob("*")) == before

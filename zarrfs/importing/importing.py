@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy.typing as npt
@@ -141,8 +142,13 @@ def _import_series(
             )
         for path, source in sources.items():
             place = f"{os.fspath(target)}/{path}"
-            lines = build_pyramid(source, place, **{**pyramid, "dry_run": is_dry})
-            report += [f"{path}: {line}" for line in lines]
+            built = build_pyramid(
+                source, place, **{**pyramid, "dry_run": is_dry, "estimate": pyramid["dry_run"]}
+            )
+            report += [f"{path}: {line}" for line in built]
+            report.estimates += [
+                replace(estimate, path=f"{path}, {estimate.path}") for estimate in built.estimates
+            ]
     return report
 
 

@@ -13,7 +13,7 @@ from zarrfs.tools.copying.block_grid import Block, Coords
 from zarrfs.tools.copying.copy_tasks import CopyBlock, CopyChunk
 from zarrfs.tools.copying.reports import ArrayEstimate
 
-__all__ = ["estimate_block_copy", "estimate_chunk_copy"]
+__all__ = ["estimate_block_copy", "estimate_chunk_copy", "measure_tasks", "stored_nbytes"]
 
 MAX_SAMPLES = 8
 """The maximum number of tasks that are measured."""
@@ -29,7 +29,7 @@ def estimate_chunk_copy(
     source: Array, target: Array, coords: Sequence[Coords], threads: int, path: str
 ) -> ArrayEstimate:
     """Estimate the copy of encoded chunks. ``target`` is in memory."""
-    seconds, written, sampled = _measure(CopyChunk(source, target, False), target, coords)
+    seconds, written, sampled = measure_tasks(CopyChunk(source, target, False), target, coords)
     nbytes = round(written * len(coords))
     return ArrayEstimate(
         path, len(coords), nbytes, nbytes, round(written), seconds * len(coords) / threads, threads, sampled
@@ -40,13 +40,13 @@ def estimate_block_copy(
     source: Array, target: Array, blocks: Sequence[Block], threads: int, path: str, *, cache_nbytes: int
 ) -> ArrayEstimate:
     """Estimate the copy of decoded blocks. ``target`` is in memory."""
-    seconds, written, sampled = _measure(CopyBlock(source, target, False), target, blocks)
+    seconds, written, sampled = measure_tasks(CopyBlock(source, target, False), target, blocks)
     itemsize = max(1, source.dtype.itemsize)
     largest = max((prod(part.stop - part.start for part in block) for block in _sample(blocks)), default=0)
     return ArrayEstimate(
         path,
         len(blocks),
-        _stored_nbytes(source),
+        stored_nbytes(source),
         round(written * len(blocks)),
         largest * itemsize + min(cache_nbytes, source.nbytes),
         seconds * len(blocks) / threads,
@@ -55,8 +55,11 @@ def estimate_block_copy(
     )
 
 
-def _measure(work: Any, target: Array, items: Sequence[Any]) -> tuple[float, float, int]:
-    """Return the mean time and the mean number of written bytes of a task, and the number of measured tasks."""
+def measure_tasks(work: Any, target: Array, items: Sequence[Any]) -> tuple[float, float, int]:
+    """Return the mean time and the mean number of written bytes of a task, and the number of measured tasks.
+
+    ``work`` writes to the store of ``target``, which is in memory. The items are samples of ``items``.
+    """
     begin = time.perf_counter()
     before = _nbytes(target)
     elapsed, count = 0.0, 0
@@ -82,7 +85,7 @@ def _nbytes(target: Array) -> int:
     return sum(store.size(key) or 0 for key in store.list_prefix())
 
 
-def _stored_nbytes(source: Array) -> int:
+def stored_nbytes(source: Array) -> int:
     """Return the stored bytes of an array, from the sizes of its first chunks."""
     storage = source.storage
     if not source.store.listable:

@@ -19,6 +19,7 @@ from zarrfs.tools.copying.planning import TargetOptions
 from zarrfs.tools.copying.progress import Progress
 from zarrfs.tools.copying.reports import CopyReport
 from zarrfs.tools.pyramids.downsampling import METHODS, Method
+from zarrfs.tools.pyramids.estimates import estimate_pyramid
 from zarrfs.tools.pyramids.execution import PyramidRun
 from zarrfs.tools.pyramids.images import source_image
 from zarrfs.tools.pyramids.levels import Factors
@@ -54,6 +55,7 @@ def build_pyramid(
     memory: int = MEMORY,
     progress: Progress | None = None,
     dry_run: bool = False,
+    estimate: bool = True,
     storage_options: dict[str, Any] | None = None,
     dask: str | Client | None = None,
 ) -> CopyReport:
@@ -86,6 +88,7 @@ def build_pyramid(
             of the cache for decoded chunks of the source.
         progress: see ``Progress``.
         dry_run: write nothing.
+        estimate: in a dry run, run a few tasks to estimate the time and the bytes that each pass would take.
         storage_options: as for ``open``. Each location gets the options that it supports.
         dask: the address of a Dask scheduler or a ``distributed.Client``, whose workers build the levels.
 
@@ -140,7 +143,9 @@ def build_pyramid(
                     store, path = open_store(target, mode="a", storage_options=writing)
                     with nullcontext() if isinstance(target, Store | Mapping | StoredNode) else store:
                         run.build(store, path)
+            estimates = estimate_pyramid(run) if dry_run and estimate else []
     report = plan.report()
+    report.estimates = estimates
     report.workers = getattr(executor, "statistics", {})
     return report
 

@@ -29,7 +29,7 @@ from zarrfs.tools.pyramids.passes import LevelGrid, Pass, plan_passes
 from zarrfs.tools.pyramids.plan import UNFINISHED, PyramidPlan
 from zarrfs.tools.pyramids.tasks import BuildBlock, CompareLevels, LevelTarget
 
-__all__ = ["PyramidRun"]
+__all__ = ["PyramidRun", "pass_blocks"]
 
 
 @dataclass(frozen=True)
@@ -133,18 +133,19 @@ class PyramidRun:
                 tuple(levels[pass_.first : pass_.last + 1]),
                 pass_.block,
             )
-            for pass_ in self._passes()
+            for pass_ in self.passes()
         ]
         resume = self.if_exists == "resume"
         for number, (source, built, block) in enumerate(passes):
             work = BuildBlock(source, built, self.plan.method, resume)
-            self._run(f"pass {number + 1}", work, _blocks(source, built, block))
+            self._run(f"pass {number + 1}", work, pass_blocks(source, built, block))
         if self.verify:
             for number, (source, built, block) in enumerate(passes):
                 comparison = CompareLevels(source, built, self.plan.method)
                 self._run(f"pass {number + 1} (verifying)", comparison, BlockGrid(source.shape, block))
 
-    def _passes(self) -> list[Pass]:
+    def passes(self) -> list[Pass]:
+        """Return the passes over the data in which the levels are built."""
         plan, source = self.plan, self.image.array
         grids = [
             LevelGrid(level.shape, tuple(spec.chunk_grid.chunk_shape or level.shape), level.factors)
@@ -192,7 +193,7 @@ class PyramidRun:
         warn_of_change(store, path, self.plan.specs[0].zarr_format)
 
 
-def _blocks(source: Array, levels: Sequence[LevelTarget], step: Sequence[int]) -> Sequence[Block]:
+def pass_blocks(source: Array, levels: Sequence[LevelTarget], step: Sequence[int]) -> Sequence[Block]:
     """Return the blocks of a pass. Blocks without stored chunks are omitted if all arrays have the same fill value."""
     grid = BlockGrid(source.shape, step)
     fill = repr(effective_fill_value(source.spec))  # the repr of NaN equals that of NaN

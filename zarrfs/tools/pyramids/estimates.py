@@ -1,0 +1,73 @@
+"""Estimates of building a pyramid: a few tasks of the first pass are run, and their results stay in memory.
+
+The first pass reads the whole array and takes most of the time. The source of a later pass does not exist before: its
+time and the sizes of its levels follow from those of the first pass.
+"""
+
+from __future__ import annotations
+
+from math import ceil, prod
+
+from zarrfs.engine.cache import ChunkCache
+from zarrfs.engine.parallel import CORES
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.tools.copying.block_grid import BlockGrid
+from zarrfs.tools.copying.copy_execution import write_array
+from zarrfs.tools.copying.estimates import measure_tasks, stored_nbytes
+from zarrfs.tools.copying.reports import ArrayEstimate
+from zarrfs.tools.pyramids.execution import PyramidRun, pass_blocks
+from zarrfs.tools.pyramids.passes import BUFFERS, Pass
+from zarrfs.tools.pyramids.tasks import BuildBlock, LevelTarget
+
+__all__ = ["estimate_pyramid"]
+
+
+def estimate_pyramid(run: PyramidRun) -> list[ArrayEstimate]:
+    """Return what each pass of a run would take. Nothing is written to the location of the image."""
+    plan, source, passes = run.plan, run.image.array, run.passes()
+    if not passes:
+        return []
+    store, cache = MemoryStore(), ChunkCache(run.memory)
+    first = passes[0]
+    built = tuple(
+        LevelTarget(
+            write_array(store, plan.paths[number], plan.specs[number], cache), plan.levels[number].factors
+        )
+        for number in range(first.first, first.last + 1)
+    )
+    blocks = pass_blocks(source, built, first.block)
+    threads = run.executor.threads(CORES)
+    seconds, written, sampled = measure_tasks(
+        BuildBlock(source, built, plan.method, False), built[0].array, blocks
+    )
+    total_seconds = seconds * len(blocks) / threads
+    total_written = written * len(blocks)
+    share = len(blocks) / max(1, len(BlockGrid(source.shape, first.block)))
+    estimates = []
+    for pass_ in passes:
+        shape = source.shape if pass_.source is None else plan.levels[pass_.source].shape
+        relative = prod(shape) / max(1, prod(source.shape))
+        density = total_written / max(1, _written_elements(run, first))
+        nbytes_read = stored_nbytes(source) if pass_.source is None else density * prod(shape)
+        estimates.append(
+            ArrayEstimate(
+                _name(run, pass_),
+                ceil(len(BlockGrid(shape, pass_.block)) * share),
+                round(nbytes_read),
+                round(density * _written_elements(run, pass_)),
+                BUFFERS * prod(pass_.block) * source.dtype.itemsize + min(run.memory, source.nbytes),
+                total_seconds * relative,
+                threads,
+                sampled if pass_ is first else 0,
+            )
+        )
+    return estimates
+
+
+def _written_elements(run: PyramidRun, pass_: Pass) -> int:
+    return sum(prod(level.shape) for level in run.plan.levels[pass_.first : pass_.last + 1])
+
+
+def _name(run: PyramidRun, pass_: Pass) -> str:
+    paths = run.plan.paths[pass_.first : pass_.last + 1]
+    return f"level {paths[0]}" if len(paths) == 1 else f"levels {', '.join(paths)}"
