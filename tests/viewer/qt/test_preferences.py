@@ -71,7 +71,7 @@ def test_the_dialog_applies_preferences(
 
     monkeypatch.setattr(PreferencesDialog, "exec", choose)
     window.actions_by_name["preferences"].trigger()
-    assert window.session.streamer.memory.budget == 256 << 20  # half of the caches
+    assert window.session.streamer.memory.budget == 128 << 20  # a quarter of the caches
     assert not window.actions_by_name["dark"].isChecked()
     assert QApplication.palette().color(QPalette.ColorRole.Window).lightness() > 128
     assert window.intent is not None
@@ -85,7 +85,7 @@ def test_the_dialog_applies_preferences(
     again = MainWindow(window.settings)
     qtbot.addWidget(again)
     assert again.canvas.wheel_steps
-    assert again.session.streamer.memory.budget == 256 << 20  # half of the caches
+    assert again.session.streamer.memory.budget == 128 << 20  # a quarter of the caches
     again.close()
     window.actions_by_name["dark"].trigger()
     assert Preferences.load(window.settings) == Preferences(dark=True, wheel="step", cache_mib=512)

@@ -22,14 +22,17 @@ def moved_axis(intent: ViewIntent, before: ViewIntent) -> tuple[int, float] | No
 
 
 def next_positions(
-    image: Image, level: int, intent: ViewIntent, before: ViewIntent | None = None
+    image: Image,
+    level: int,
+    intent: ViewIntent,
+    before: ViewIntent | None = None,
+    next_chunk: bool = True,
 ) -> list[tuple[float, ...]]:
     """Return the positions to prefetch, the most likely first. All are within the image.
 
-    If one slider moved: the next steps of the same size, then the first two slices of the next chunk in that
-    direction, so that the chunk is decoded before the slider reaches it. Two slices are read because the engine
-    decodes and caches a whole chunk at the second access. At rest: one step in both directions along the
-    spatial axis that is not displayed, otherwise along the time axis.
+    If one slider moved: the next steps of the same size, then with ``next_chunk`` the first slice of the next chunk in
+    that direction, so that the chunk is decoded and cached before the slider reaches it. At rest: one step in both
+    directions along the spatial axis that is not displayed, otherwise along the time axis.
     """
     move = moved_axis(intent, before) if before is not None else None
     if move is None:
@@ -43,7 +46,8 @@ def next_positions(
         min_step = max(1.0, image.downsampling(level, axis))
         step = max(abs(step), min_step) * (1 if step > 0 else -1)
         values = [intent.position[axis] + step * ahead for ahead in range(1, MAX_STEPS_AHEAD + 1)]
-        values += _next_chunk(image, level, axis, intent.position[axis], step)
+        if next_chunk:
+            values += _next_chunk(image, level, axis, intent.position[axis], step)
     length = image.shape[axis]
     inside = [value for value in dict.fromkeys(values) if -0.5 <= value <= length - 0.5]
     return [_replace_entry(intent.position, axis, value) for value in inside]
@@ -56,7 +60,7 @@ def _resting_axis(image: Image, intent: ViewIntent) -> int | None:
 
 
 def _next_chunk(image: Image, level: int, axis: int, position: float, step: float) -> list[float]:
-    """Return the data coordinates of the first two slices of the next chunk.
+    """Return the data coordinate of the first slice of the next chunk.
 
     The list is empty at the end of the image, and if steps are longer than a quarter of a chunk.
     """
@@ -64,8 +68,8 @@ def _next_chunk(image: Image, level: int, axis: int, position: float, step: floa
     if abs(step) > max(1.0, depth * image.downsampling(level, axis) / 4):
         return []
     chunk = image.level_index(level, axis, position) // depth
-    first, direction = ((chunk + 1) * depth, 1) if step > 0 else (chunk * depth - 1, -1)
-    return [image.from_level(level, axis, i) for i in (first, first + direction) if 0 <= i < length]
+    first = (chunk + 1) * depth if step > 0 else chunk * depth - 1
+    return [image.from_level(level, axis, first)] if 0 <= first < length else []
 
 
 def _replace_entry(position: tuple[float, ...], axis: int, value: float) -> tuple[float, ...]:

@@ -112,11 +112,14 @@ def resolve(
     viewport: Viewport,
     overlays: Sequence[Image] = (),
     previous: DisplayState | None = None,
+    chunk_budget: int | None = None,
 ) -> DisplayState:
     """Return the display state: what to draw and what to fetch.
 
     ``intent.labels[].index`` is an index in ``overlays``; if the front image is a label image, it is inserted as
     the first overlay. ``previous`` is used for the hysteresis of the level and for the direction of prefetching.
+    ``chunk_budget`` is the limit of cached chunks in bytes, None without a limit. The chunks of the visible tiles are
+    cached if they fit, and the next chunks are prefetched if they fit beside them.
     """
     intent = _clipped(intent, image)
     if previous is not None and (
@@ -138,7 +141,13 @@ def resolve(
         tiles=(),
     )
     state = replace(state, tiles=_requests(state, [p for layer in state.layers for p in layer.planes]))
-    return replace(state, prefetch=_prefetch(state, overlays, previous.intent if previous else None))
+    nbytes = _visible_chunk_nbytes(state)
+    if chunk_budget is None or nbytes <= chunk_budget:
+        state = replace(state, tiles=tuple(replace(tile, keeps_chunks=True) for tile in state.tiles))
+    fits_twice = chunk_budget is None or 2 * nbytes <= chunk_budget
+    before = previous.intent if previous else None
+    positions = next_positions(image, level, intent, before, next_chunk=fits_twice)
+    return replace(state, prefetch=_prefetch(state, overlays, positions))
 
 
 def _clipped(intent: ViewIntent, image: Image) -> ViewIntent:
@@ -217,24 +226,43 @@ def _visible_tiles(state: DisplayState, image: Image, plane: PlaneKey) -> Iterat
 
 
 def _prefetch(
-    state: DisplayState, overlays: Sequence[Image], before: ViewIntent | None
+    state: DisplayState, overlays: Sequence[Image], positions: Sequence[tuple[float, ...]]
 ) -> tuple[TileRequest, ...]:
-    """Return the tiles to fetch after the visible ones, in the order of ``next_positions``."""
+    """Return the tiles to fetch after the visible ones, in the order of the positions."""
+    keeps_chunks = any(request.keeps_chunks for request in state.tiles)
     requests: dict[TileKey, TileRequest] = {}
     visible = {request.key for request in state.tiles}
     pixels = 0
-    for step, position in enumerate(next_positions(state.image, state.level, state.intent, before)):
+    for step, position in enumerate(positions):
         intent = replace(state.intent, position=position)
         layers = _layers(intent, state.image, overlays, state.level, state.viewport)
         for request in _requests(state, [layer.planes[-1] for layer in layers], Rank.PREFETCH):
             if request.key in visible or request.key in requests:
                 continue
             # The order of slices takes precedence over the distance within a slice.
-            requests[request.key] = replace(request, distance=request.distance + step * 1e6)
+            requests[request.key] = replace(
+                request, distance=request.distance + step * 1e6, keeps_chunks=keeps_chunks
+            )
             pixels += _area(state, request.key)
             if pixels > MAX_PREFETCH_PIXELS:
                 return tuple(request_order(list(requests.values())))
     return tuple(request_order(list(requests.values())))
+
+
+def _visible_chunk_nbytes(state: DisplayState) -> int:
+    """Return the decoded size of the chunks of the visible tiles of the target planes."""
+    targets = {layer.planes[-1]: layer.image for layer in state.layers}
+    nbytes = 0
+    for request in state.tiles:
+        image = targets.get(request.key.plane)
+        if image is not None:
+            level = image.levels[request.key.plane.level]
+            depth = math.prod(
+                1 if axis in request.key.plane.displayed else length
+                for axis, length in enumerate(level.chunks)
+            )
+            nbytes += _area(state, request.key) * depth * image.dtype.itemsize
+    return nbytes
 
 
 def _area(state: DisplayState, key: TileKey) -> int:

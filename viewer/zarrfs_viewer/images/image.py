@@ -6,6 +6,7 @@ Images are created by ``images.open_image``.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from zarrfs.ngff import Axis, ImageLabel
-from zarrfs_viewer.images.reading import SourceArray, read_plane_region, uniform_chunks
-from zarrfs_viewer.images.tile_grid import PlaneKey, TileGrid, TileKey
+from zarrfs_viewer.images.reading import SourceArray, expect_reads, read_plane_region, uniform_chunks
+from zarrfs_viewer.images.tile_grid import ALL, PlaneKey, TileGrid, TileKey
 from zarrfs_viewer.state.view_state import ChannelSettings
 
 __all__ = ["Image", "ImageEntry", "ImageLevel", "next_uid"]
@@ -152,3 +153,17 @@ class Image:
         Blocks. Raises ZarrError.
         """
         return read_plane_region(self.levels[plane.level].array, plane, rows, columns)
+
+    def expect_reads(self, key: TileKey) -> None:
+        """Let the next read of a tile cache the chunks of the tile, because other planes of them follow."""
+        rows, columns = self.grid(key.plane.level, key.plane.displayed).rect(key.row, key.column)
+        expect_reads(self.levels[key.plane.level].array, key.plane, rows, columns)
+
+    def chunks_of(self, key: TileKey) -> Hashable:
+        """Return a value that is equal for two tiles if they need the same chunks."""
+        plane = key.plane
+        if plane.slab is not None:
+            return key
+        pairs = zip(plane.indices, self.levels[plane.level].chunks, strict=True)
+        coords = tuple(index if index == ALL else index // length for index, length in pairs)
+        return plane._replace(indices=coords), key.row, key.column

@@ -17,6 +17,7 @@ from zarrfs_viewer.images.values import to_display
 __all__ = [
     "PaddedArray",
     "SourceArray",
+    "expect_reads",
     "projected_dtype",
     "read_plane_region",
     "read_projection",
@@ -88,6 +89,25 @@ def read_plane_region(array: SourceArray, plane: PlaneKey, rows: slice, columns:
     return _project(
         (_ordered(block, plane, slab.axis) for block in _slab_blocks(array, slab, selection)), slab
     )
+
+
+def expect_reads(array: SourceArray, plane: PlaneKey, rows: slice, columns: slice) -> None:
+    """Let the next read of a region of a plane decode its chunks completely and cache them. Does not block.
+
+    Has no effect on arrays that do not cache their chunks.
+    """
+    from zarrfs.engine.indexing.selections import basic_selection  # the engine takes long to import
+    from zarrfs.engine.io.planning import expect_reads as expect_chunk_reads
+    from zarrfs.engine.io.storage import ArrayStorage
+
+    source = array.array if isinstance(array, PaddedArray) else array
+    added_axes = len(array.shape) - len(source.shape)
+    storage = getattr(source, "storage", None)
+    if plane.slab is None and isinstance(storage, ArrayStorage):
+        selection: list[Any] = [slice(None) if index == ALL else index for index in plane.indices]
+        selection[plane.displayed[0]] = rows
+        selection[plane.displayed[1]] = columns
+        expect_chunk_reads(storage, basic_selection(tuple(selection[added_axes:]), source.shape))
 
 
 def read_projection(array: SourceArray, slab: Slab, selection: tuple[slice, ...]) -> AnyArray:

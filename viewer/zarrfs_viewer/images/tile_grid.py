@@ -64,11 +64,16 @@ class Rank(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TileRequest:
-    """A request for a tile with its priority. ``distance`` is from the viewport's centre, in device pixels."""
+    """A request for a tile with its priority. ``distance`` is from the viewport's centre, in device pixels.
+
+    With ``keeps_chunks`` the whole chunks of the tile enter the cache, because other planes of them follow: with this
+    read if the tile is prefetched, otherwise with the next one, because decoding a part of a chunk is faster.
+    """
 
     key: TileKey
     rank: Rank = Rank.VISIBLE
     distance: float = 0.0
+    keeps_chunks: bool = False
 
     @property
     def order(self) -> tuple[int, int, float]:

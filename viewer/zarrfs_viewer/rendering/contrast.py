@@ -145,7 +145,7 @@ def channel_values(
     channel: ChannelSettings,
     intent: ViewIntent,
     volume: bool = False,
-    max_pixels: int = 1 << 22,
+    max_pixels: int = 1 << 20,
 ) -> npt.NDArray[Any]:
     """Read the values of one channel for a histogram, as a flat array. Blocks; call it from a worker thread.
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
+from zarrfs.engine.cache import default_cache
 from zarrfs_viewer.display.resolve import DisplayState, resolve
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.tile_grid import TileKey, TileRequest
@@ -160,7 +161,7 @@ class ViewPipeline:
 
     def _resolve(self, request: DisplayRequest) -> None:
         image, intent, viewport, overlays = request
-        state = resolve(intent, image, viewport, overlays, self._state)
+        state = resolve(intent, image, viewport, overlays, self._state, default_cache().capacity)
         self._state = state
         self._stream.show(state.images, self._tile_requests(state), state.prefetch)
         with self._lock:  # tiles that have arrived until now are drawn with this frame

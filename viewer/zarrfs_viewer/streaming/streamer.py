@@ -7,14 +7,14 @@ marshals them. Drawing of tiles is in ``rendering``.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from time import monotonic
 from typing import Any
 
 import numpy.typing as npt
 
 from zarrfs_viewer.images.image import Image
-from zarrfs_viewer.images.tile_grid import TileKey, TileRequest, request_order
+from zarrfs_viewer.images.tile_grid import Rank, TileKey, TileRequest, request_order
 from zarrfs_viewer.streaming.cache import TileCache
 from zarrfs_viewer.streaming.stream import MemoryUse, OnError, OnExact, OnTile, TileError, TileStream
 from zarrfs_viewer.streaming.tile_reading import ReadFailure, read_tile
@@ -34,6 +34,7 @@ class TileStreamer:
         self._streams: list[TileStream] = []
         self._queue: list[TileRequest] = []
         self._running: dict[TileKey, Image] = {}
+        self._running_chunks: set[Hashable] = set()  # ``Image.chunks_of`` of the running reads
         self._outdated: set[TileKey] = set()  # running reads that started before the last retry
         self._failed: dict[TileKey, TileError] = {}
         self._cache = TileCache(budget, self._is_visible)
@@ -205,19 +206,34 @@ class TileStreamer:
     def _run_worker(self) -> None:
         while True:
             with self._lock:
-                while not self._closed and not self._queue:
+                request = self._pop()
+                while request is None and not self._closed:
                     self._lock.wait()
-                if self._closed:
+                    request = self._pop()
+                if self._closed or request is None:
                     return
-                request = self._queue.pop()
                 image = self._image_of(request.key)
                 if image is None:
                     continue
+                chunks = image.chunks_of(request.key)
                 self._running[request.key] = image
+                self._running_chunks.add(chunks)
                 if not self._queue and self._truncated:
                     self._rebuild_queue()
-            tile, failure = read_tile(image, request.key)
-            self._finish(request.key, tile, failure)
+            tile, failure = read_tile(image, request.key, request.keeps_chunks, request.rank is Rank.VISIBLE)
+            self._finish(request.key, chunks, tile, failure)
+
+    def _pop(self) -> TileRequest | None:
+        """Remove the first request from the queue whose chunks no other worker is decoding. The caller holds the lock.
+
+        Two workers that read two planes of the same chunks would decode each chunk twice.
+        """
+        for position in range(len(self._queue) - 1, -1, -1):
+            request = self._queue[position]
+            image = self._image_of(request.key)
+            if image is None or image.chunks_of(request.key) not in self._running_chunks:
+                return self._queue.pop(position)
+        return None
 
     def _image_of(self, key: TileKey) -> Image | None:
         for stream in self._streams:
@@ -226,10 +242,15 @@ class TileStreamer:
                 return image
         return None
 
-    def _finish(self, key: TileKey, tile: npt.NDArray[Any] | None, failure: ReadFailure | None) -> None:
+    def _finish(
+        self, key: TileKey, chunks: Hashable, tile: npt.NDArray[Any] | None, failure: ReadFailure | None
+    ) -> None:
         error = None if failure is None else TileError(key, failure.message, failure.failed, failure.error)
         with self._lock:
             self._running.pop(key, None)
+            self._running_chunks.discard(chunks)
+            if self._queue:
+                self._lock.notify()  # a worker may wait for these chunks
             outdated = key in self._outdated
             self._outdated.discard(key)
             if self._closed:

@@ -29,14 +29,23 @@ class ReadFailure:
     error: BaseException
 
 
-def read_tile(image: Image, key: TileKey) -> tuple[AnyArray | None, ReadFailure | None]:
+def read_tile(
+    image: Image, key: TileKey, keeps_chunks: bool = False, is_visible: bool = False
+) -> tuple[AnyArray | None, ReadFailure | None]:
     """Return the tile and the failed part of it. Failed chunks are zero. The tile is None if all of it failed.
 
-    Every exception is returned as a failure, so that it does not end the worker thread.
+    With ``keeps_chunks`` the chunks are decoded completely and cached: at once, or for a visible tile, of which the
+    values are needed soon, with the next read of a part of them. Every exception is returned as a failure, so that it
+    does not end the worker thread.
     """
     rows, columns = image.grid(key.plane.level, key.plane.displayed).rect(key.row, key.column)
     try:
-        return image.read_region(key.plane, rows, columns), None
+        if keeps_chunks and not is_visible:
+            image.expect_reads(key)
+        values = image.read_region(key.plane, rows, columns)
+        if keeps_chunks and is_visible:
+            image.expect_reads(key)
+        return values, None
     except Exception as error:
         regions = list(_chunk_regions(image, key.plane, rows, columns))
         # Other chunks are readable only if a single chunk is corrupt. A failing store would fail for every chunk.

@@ -42,6 +42,7 @@ __all__ = [
     "choose_method",
     "choose_native_methods",
     "decoded_share",
+    "expect_reads",
     "natively_decoded_share",
     "plan_read",
 ]
@@ -158,6 +159,18 @@ def plan_read(
         sharded=sharded,
         workers=_workers(storage, count, chunk_nbytes),
     )
+
+
+def expect_reads(storage: ArrayStorage, selection: OrthogonalSelection) -> None:
+    """Record that the chunks of a selection will be read repeatedly: the next read of a part of them caches them.
+
+    Without this, a chunk is cached when parts of it have been read before. Has no effect on uncompressed chunks, which
+    are not cached. Performs no I/O.
+    """
+    if storage.compressed:
+        keys = storage.cache_keys(chunk.chunk_coords for chunk in chunk_projections(selection, storage.axes))
+        if len(keys) <= MAX_RECENT_READS:
+            storage.cache.record_reads(keys)
 
 
 def _workers(storage: ArrayStorage, count: int, chunk_nbytes: int) -> int:

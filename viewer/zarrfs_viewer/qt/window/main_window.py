@@ -329,9 +329,9 @@ class MainWindow(WindowFrame):
         preferences.save(self.settings)
         self.mounts.suffix = preferences.file_type
         self.panes.set_wheel_steps(preferences.wheel == "step")
-        # Half of the budget is for tiles. The engine's cache has the chunks that several tiles and slices share.
-        self.session.streamer.set_budget(preferences.cache_mib << 19)
-        set_default_capacity(preferences.cache_mib << 19)
+        # A quarter of the budget is for tiles. The engine's cache has the chunks that several slices share.
+        self.session.streamer.set_budget(preferences.cache_mib << 18)
+        set_default_capacity(3 * preferences.cache_mib << 18)
         action = self.actions_by_name["dark"]
         action.blockSignals(True)
         action.setChecked(preferences.dark)
