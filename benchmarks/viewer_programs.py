@@ -101,6 +101,7 @@ def run_viewer(location: str) -> None:
         window.call_when_complete(collector.freeze)
         timer = QTimer()
         monitor = EventLoopMonitor(timer)
+        is_ready: list[bool] = []
 
         def run(command: str) -> None:
             name, _, value = command.partition(" ")
@@ -111,9 +112,17 @@ def run_viewer(location: str) -> None:
             elif name == "zoom":
                 window.canvas.fit() if value == "fit" else window.canvas.one_to_one()
             elif name == "report":
-                _answer(monitor.report())
+                report()
             elif name == "quit":
                 window.close()
+
+        def report() -> None:
+            """Answer. The first answer waits until all parts of the window exist and the engine is imported."""
+            if is_ready or (window.is_complete and window.session.worker.is_idle):
+                is_ready.append(True)
+                _answer(monitor.report())
+            else:
+                QTimer.singleShot(1, report)
 
         notifier = _read_commands(QSocketNotifier, run)
         application.exec()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections import Counter
@@ -18,7 +19,8 @@ from zarrfs.engine.codecs.base import ChunkSpec
 from zarrfs.engine.codecs.pipeline.chain import CodecChain
 from zarrfs.engine.codecs.registry import codecs_from_json
 from zarrfs.engine.counters import decoded
-from zarrfs.engine.io.planning import ChunkMethod, choose_method, decoded_share
+from zarrfs.engine.indexing.selections import basic_selection
+from zarrfs.engine.io.planning import ChunkMethod, choose_method, decoded_share, expect_reads
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 
@@ -232,3 +234,20 @@ def test_reads_return_new_values_after_the_limit_of_counted_writes(monkeypatch: 
             array[row] = value
             assert (array[row] == value).all()
         assert (array[...] == value).all()
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("compressors", ["gzip", "zstd", None])
+def test_expected_reads_let_the_next_read_cache_its_chunks(
+    tmp_path: Path, native: bool, compressors: str | None
+) -> None:
+    values = np.arange(4 * 128 * 128, dtype="u2").reshape(4, 128, 128)
+    zarrfs.create_array(tmp_path / "a.zarr", data=values, chunks=(4, 64, 64), compressors=compressors)
+    array = zarrfs.open_array(tmp_path / "a.zarr", mode="r", cache_size=1 << 24)
+    cache = array.storage.cache
+    with contextlib.nullcontext() if native else python():
+        expect_reads(array.storage, basic_selection((slice(1, 2), slice(0, 64)), array.shape))
+        assert len(cache) == 0
+        assert (array[1] == values[1]).all()
+        assert len(cache) == (0 if compressors is None else 2)  # only those that were expected
+        assert (array[2] == values[2]).all()

@@ -53,6 +53,7 @@ def test_several_locations_are_listed_in_the_order_given_and_the_last_is_display
         for path in locations[1:]:
             window.open_location(str(path))
         qtbot.waitUntil(lambda: len(top_names(window)) == 2, timeout=TIMEOUT_MILLISECONDS)
+        qtbot.waitUntil(lambda: window.image is not None, timeout=TIMEOUT_MILLISECONDS)
         shown = window.dataset
         assert shown is not None
     finally:

@@ -25,6 +25,7 @@ from zarrfs_viewer.images.opening import (
     open_with_labels,
 )
 from zarrfs_viewer.locations import absolute_location, within
+from zarrfs_viewer.qt.support.steps import Steps
 from zarrfs_viewer.qt.support.worker import Worker
 from zarrfs_viewer.saved_views.views import View, fitted_intent, from_link
 from zarrfs_viewer.state.view_state import (
@@ -91,9 +92,11 @@ class Session(QObject):
         self._last_message = ""
         self._requested_count = 0
         self._displayed_number = 0
+        self._steps = Steps(self)
 
     def close(self) -> None:
         """Stop the threads, without waiting for running reads."""
+        self._steps.cancel()
         self.streamer.close(timeout=0.0)
         self.worker.close()
 
@@ -168,8 +171,20 @@ class Session(QObject):
         if number < self._displayed_number:
             return  # a location that was requested later is displayed already
         self._displayed_number = number
-        self.node_changed.emit(node)
-        self._show_dataset_image(opened, view)
+        # One step of the event loop each for the tree, the docks with their layout, and the image: together they would
+        # stall the window.
+        self._steps.start(
+            (
+                lambda: self.node_changed.emit(node),
+                lambda: self._set_dataset(opened[0]),
+                lambda: self._show_dataset_image(opened, view),
+            )
+        )
+
+    def _set_dataset(self, dataset: Dataset) -> None:
+        if dataset is not self.dataset:
+            self.dataset = dataset
+            self.dataset_changed.emit()
 
     def _report_open_error(self, error: Exception) -> None:
         self.show_message(str(error), True)
@@ -245,6 +260,7 @@ class Session(QObject):
 
     def close_location(self, location: str) -> None:
         """Remove the displayed image if it is from this location."""
+        self._steps.finish()
         if self.dataset is not None and self.dataset.location == location:
             self.worker.cancel("image")
             self.dataset = None
@@ -284,8 +300,7 @@ class Session(QObject):
 
     def _show_dataset_image(self, opened: OpenedDataset, view: View | None) -> None:
         dataset, image, overlays, notes = opened
-        self.dataset = dataset
-        self.dataset_changed.emit()
+        self._set_dataset(dataset)
         if image is not None:
             self.show_image(image, overlays, notes, view)
         elif dataset.is_array:
@@ -346,6 +361,7 @@ class Session(QObject):
             return initial  # the image has other axes or channels since then
 
     def _set_image(self, image: Image | None, overlays: tuple[Image, ...], intent: ViewIntent | None) -> None:
+        self._steps.cancel()
         previous, self.image, self.overlays, self.intent = self.image, image, overlays, intent
         if previous is not None:
             self.streamer.forget(previous)
