@@ -384,6 +384,25 @@ def test_references_to_files_in_other_directories_are_refused(web: WebServer, tm
     check_references(array, allowed=True)
 
 
+@pytest.mark.parametrize("form", ["{}", "{}/", "file://{}", "reference://{}"])
+def test_references_whose_path_looks_like_a_chain_of_urls_are_refused(
+    form: str, web: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "a::b"
+    folder.mkdir()
+    (folder / "refs.json").write_text(references(web, str(web.folder / "old.zarr")))
+    with pytest.raises(LocationError, match=r"contains '::'.*symbolic link"):
+        zarrfs.open(form.format(folder / "refs.json"))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(LocationError, match="contains '::'"):
+        zarrfs.open("a::b/refs.json")
+    (tmp_path / "link").symlink_to(folder)
+    assert zarrfs.open("link/refs.json").shape == zarrfs.open(web.folder / "old.zarr").shape
+    zarrfs.create_array(folder / "new.zarr", data=[1, 2])
+    for location in ("a::b/new.zarr", folder / "new.zarr", f"file://{folder}/new.zarr"):
+        assert zarrfs.open(location)[...].tolist() == [1, 2]
+
+
 @pytest.mark.parametrize("form", ["{}", "{}/", "reference://{}", "file://{}"])
 def test_a_local_file_with_references_is_a_location(form: str, web: WebServer) -> None:
     (web.folder / "refs.json").write_text(references(web, (web.folder / "old.zarr").as_uri()))

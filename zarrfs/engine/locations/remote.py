@@ -30,8 +30,9 @@ def open_remote(
         raise LocationError(
             f"a {scheme} location does not accept the storage option 'durable'; it applies to local files only"
         )
-    if scheme == "reference" and "::" not in url and path_of(url):
-        return open_references(path_of(url), "r" if read_only else "a", storage_options, external), ""
+    path = path_of(url) if scheme == "reference" else ""
+    if path and ("::" not in url or os.path.lexists(path)):
+        return open_references(path, "r" if read_only else "a", storage_options, external), ""
     if scheme.startswith("zip::"):
         return _open_remote_zip(url.removeprefix("zip::"), read_only, storage_options, external), ""
     if scheme == "zip" and "::" in url:  # zip://path/in/it::s3://bucket/a.zip
@@ -54,8 +55,15 @@ def open_references(path: str, mode: str, storage_options: Options, external: bo
         raise LocationError(
             f"{path}: a file with references (kerchunk) cannot be changed; open it with mode 'r'"
         )
+    path = os.path.abspath(path)
+    if "::" in path:
+        raise LocationError(
+            f"{path}: a file with references (kerchunk) cannot be opened if its path contains '::', which separates the "
+            "parts of a chain of URLs for fsspec; rename the directory or the file, or open it through a symbolic link "
+            "whose path does not contain '::'"
+        )
     return RemoteStore(
-        f"reference::file://{os.path.abspath(path)}",
+        f"reference::file://{path}",
         read_only=True,
         storage_options=storage_options,
         allow_external=external,
