@@ -58,9 +58,9 @@ def open_references(path: str, mode: str, storage_options: Options, external: bo
     path = os.path.abspath(path)
     if "::" in path:
         raise LocationError(
-            f"{path}: a file with references (kerchunk) cannot be opened if its path contains '::', which separates the "
-            "parts of a chain of URLs for fsspec; rename the directory or the file, or open it through a symbolic link "
-            "whose path does not contain '::'"
+            f"{path}: a file with references (kerchunk) cannot be opened if its path contains '::', which separates "
+            "the parts of a chain of URLs for fsspec; rename the directory or the file, or open it through a symbolic "
+            "link whose path does not contain '::'"
         )
     return RemoteStore(
         f"reference::file://{path}",
