@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 
-from zarrfs.engine.stores.base import Buffer, ByteRange, Store
+from zarrfs.engine.stores.base import Buffer, ByteRange, Store, ValueTooLargeError
 from zarrfs.engine.stores.wrappers.wrapper import ReadOnlyStore
 from zarrfs.errors import KeyNameError, ReadOnlyError, StoreError
 from zarrfs.testing.contracts import run_tests
@@ -267,6 +267,17 @@ class StoreTests:
             with raises(ReadOnlyError):
                 change()
         assert read(wrapped, "a") == b"1"
+
+    def test_a_value_that_is_larger_than_a_limit_is_not_returned(self, store: Store) -> None:
+        store.set("a/b", b"12345")
+        for limit in (None, 5, 6, 1 << 40):
+            value = store.get_within("a/b", limit)
+            assert value is not None
+            assert bytes(value) == b"12345"
+        for limit in (0, 4):
+            with raises(ValueTooLargeError, "5 bytes"):
+                store.get_within("a/b", limit)
+        assert store.get_within("a/c", 0) is None
 
     def test_a_store_can_be_closed_twice(self, store: Store) -> None:
         store.set("a", b"1")

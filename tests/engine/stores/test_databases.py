@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import errno
+import sqlite3
+import tracemalloc
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import mongomock
 import pytest
 
+from zarrfs.engine.stores.base import Store, ValueTooLargeError
 from zarrfs.engine.stores.databases.dbm import DBMStore
+from zarrfs.engine.stores.databases.lmdb import LMDBStore
 from zarrfs.engine.stores.databases.mongodb import MongoDBStore
+from zarrfs.engine.stores.databases.sqlite import SQLiteStore
 from zarrfs.errors import StoreError
 
 
@@ -29,6 +36,31 @@ def test_the_url_of_mongodb_names_database_and_collection(url: str, expected: st
         store.set("a", b"1")
     database, _, collection = expected.rpartition("/")[2].partition("?collection=")
     assert client[database][collection].count_documents({}) == 1
+
+
+@pytest.mark.parametrize("opener", [SQLiteStore, LMDBStore])
+def test_a_value_that_is_too_large_is_not_read(opener: Callable[[Path], Store], tmp_path: Path) -> None:
+    with opener(tmp_path / "a.db") as store:
+        store.set("a", bytes(1 << 25))
+        tracemalloc.start()
+        try:
+            with pytest.raises(ValueTooLargeError):
+                store.get_within("a", 1000)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert peak < 1 << 20
+
+
+def test_the_size_of_a_text_in_sqlite_is_in_bytes(tmp_path: Path) -> None:
+    with SQLiteStore(tmp_path / "a.sqlite") as store:
+        store.set("a", b"1")
+        with closing(sqlite3.connect(tmp_path / "a.sqlite")) as connection, connection:
+            connection.execute("UPDATE zarr SET v = 'ü'")
+        assert (store.size("a"), store.get("a"), store.usage().nbytes) == (2, "ü".encode(), 2)
+        assert store.get_within("a", 2) == "ü".encode()
+        with pytest.raises(ValueTooLargeError, match="2 bytes"):
+            store.get_within("a", 1)
 
 
 @pytest.mark.parametrize("operation", ["set", "delete"])

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from zarrfs.engine.stores.base import check_key
+from zarrfs.engine.stores.base import ValueTooLargeError, check_key
 from zarrfs.engine.stores.databases.base import KeyValueStore, decode_key, encode_key, load_library
 from zarrfs.engine.stores.regular_files import check_regular_file
 from zarrfs.errors import KeyNameError, LocationError, StoreError
@@ -136,15 +136,23 @@ class LMDBStore(KeyValueStore):
         return self.stamp(key)
 
     def _read(self, key: str) -> bytes | None:
-        name = encode_key(key)
+        return self.get_within(key, None)
+
+    def get_within(self, key: str, max_nbytes: int | None) -> bytes | None:
+        name = encode_key(check_key(key))
         if len(name) > self._max_key_nbytes:
             return None
         try:
-            with self._begin() as transaction:
-                value: bytes | None = transaction.get(name)
+            with self._handle().begin(buffers=True) as transaction:
+                # The memory of the database, which is valid until the transaction ends.
+                value: memoryview | None = transaction.get(name)
+                if value is None:
+                    return None
+                if max_nbytes is not None and len(value) > max_nbytes:
+                    raise ValueTooLargeError(len(value), max_nbytes)
+                return bytes(value)
         except self._error as error:
             raise StoreError(f"{self.path}: {key} cannot be read: {error}") from error
-        return value
 
     def _write(self, key: str, value: bytes) -> None:
         name = encode_key(key)

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from zarrfs.engine.stores.base import Buffer, ByteRange, Usage, check_key
+from zarrfs.engine.stores.base import Buffer, ByteRange, Usage, ValueTooLargeError, check_key
 from zarrfs.engine.stores.databases.base import KeyValueStore
 from zarrfs.engine.stores.regular_files import check_regular_file
 from zarrfs.errors import LocationError, StoreError
@@ -22,6 +22,9 @@ BUSY_TIMEOUT_SECONDS = 30.0
 """How long a writer waits for another writer of this or another process."""
 
 FILE_SUFFIXES = ("", "-journal", "-wal", "-shm")
+
+LENGTH = "CASE typeof(v) WHEN 'blob' THEN length(v) ELSE length(CAST(v AS BLOB)) END"
+"""The number of bytes of a value. Of a blob it is known without reading the blob."""
 
 VALUE_ERRORS = (OverflowError, UnicodeEncodeError, MemoryError)
 """Errors of the module for values that are too large, and for keys that are not Unicode text."""
@@ -179,6 +182,21 @@ class SQLiteStore(KeyValueStore):
         rows = self._query("SELECT CAST(v AS BLOB) FROM zarr WHERE k = ?", key)
         return self._check_bytes(key, rows[0][0]) if rows else None
 
+    def get_within(self, key: str, max_nbytes: int | None) -> bytes | None:
+        if max_nbytes is None:
+            return self._read(check_key(key))
+        rows = self._query(
+            f"SELECT {LENGTH}, CASE WHEN {LENGTH} <= ? THEN CAST(v AS BLOB) END FROM zarr WHERE k = ?",
+            max_nbytes,
+            check_key(key),
+        )
+        if not rows:
+            return None
+        ((size, value),) = rows
+        if size is not None and size > max_nbytes:
+            raise ValueTooLargeError(size, max_nbytes)
+        return self._check_bytes(key, value)
+
     def _check_bytes(self, key: str, value: object) -> bytes:
         if not isinstance(value, bytes):
             raise StoreError(f"{self.path}: the value of {key!r} is {value!r}, expected bytes")
@@ -198,7 +216,7 @@ class SQLiteStore(KeyValueStore):
         return buffers
 
     def size(self, key: str) -> int | None:
-        rows = self._query("SELECT length(CAST(v AS BLOB)) FROM zarr WHERE k = ?", check_key(key))
+        rows = self._query(f"SELECT {LENGTH} FROM zarr WHERE k = ?", check_key(key))
         return int(rows[0][0] or 0) if rows else None
 
     def _write(self, key: str, value: bytes) -> None:
@@ -218,7 +236,7 @@ class SQLiteStore(KeyValueStore):
 
     def usage(self, prefix: str = "") -> Usage:
         ((keys, nbytes),) = self._query(
-            *_with_prefix_condition("SELECT count(*), sum(length(CAST(v AS BLOB))) FROM zarr", prefix)
+            *_with_prefix_condition(f"SELECT count(*), sum({LENGTH}) FROM zarr", prefix)
         )
         return Usage(keys, nbytes or 0, None)
 
