@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import json
 import logging
 import weakref
 from contextlib import nullcontext
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -346,3 +348,41 @@ def test_a_tree_has_a_maximum_depth_of_at_least_zero() -> None:
     assert str(root.tree(max_nodes=0)).startswith("/\n... only 0 nodes")
     with pytest.raises(ValueError, match="level must be at least 0"):
         root.tree(level=-1)
+
+
+GROUP_DOCUMENT = b'{"zarr_format": 3, "node_type": "group"}'
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["/", "/zarr.json", "a//zarr.json", "./zarr.json", "a/../zarr.json", "\\/zarr.json", "a/b\\c/zarr.json"],
+)
+def test_keys_with_segments_that_are_not_names_are_no_members(key: str) -> None:
+    """An empty name denotes the group itself, so that a walk would never end."""
+    group = zarrfs.open_group(
+        {"zarr.json": GROUP_DOCUMENT, "a/zarr.json": GROUP_DOCUMENT, key: GROUP_DOCUMENT}
+    )
+    assert [path for path, _ in islice(group.walk(), 5)] == ["a"]
+    assert group["a"].names() == []
+
+
+@pytest.mark.parametrize("path", ["", "/", "a//", ".", "a/..", "\\"])
+def test_consolidated_paths_with_segments_that_are_not_names_are_no_members(path: str) -> None:
+    entry = {"zarr_format": 3, "node_type": "group", "attributes": {}}
+    document = {
+        **entry,
+        "consolidated_metadata": {
+            "kind": "inline",
+            "must_understand": False,
+            "metadata": {"a": entry, path: entry},
+        },
+    }
+    group = zarrfs.open_consolidated({"zarr.json": json.dumps(document).encode()})
+    assert [path for path, _ in islice(group.walk(), 5)] == ["a"]
+
+
+def test_a_local_directory_with_the_name_of_a_separator_is_no_member(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "a", tmp_path / "\\", tmp_path / "b\\c"):
+        folder.mkdir(exist_ok=True)
+        (folder / "zarr.json").write_bytes(GROUP_DOCUMENT)
+    assert [path for path, _ in islice(zarrfs.open_group(tmp_path).walk(), 5)] == ["a"]

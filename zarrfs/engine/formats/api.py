@@ -15,6 +15,7 @@ from zarrfs.engine.formats.base import NodeKeys, NodeKind
 from zarrfs.engine.formats.consolidation import Consolidation, V2Consolidation, V3Consolidation
 from zarrfs.engine.formats.features import FormatFeatures
 from zarrfs.engine.formats.json_document import convert_unexpected_errors, document_limit, location
+from zarrfs.engine.formats.paths import is_node_name
 from zarrfs.engine.formats.registry import WRITABLE_FORMATS, all_formats, check_format, format_named
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.stores.base import Buffer, Store
@@ -167,7 +168,7 @@ def write_attributes(store: Store, path: str, spec: Spec) -> Spec:
 
 def child_names(store: Store, path: str, spec: GroupSpec) -> list[str]:
     """Return the names below the group that may be nodes, without checking each of them. Needs one listing."""
-    return format_named(spec.zarr_format).child_names(store, path, spec)
+    return list(filter(is_node_name, format_named(spec.zarr_format).child_names(store, path, spec)))
 
 
 def consolidating_paths(path: str, zarr_format: int | str) -> list[str]:

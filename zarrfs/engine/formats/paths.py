@@ -6,7 +6,7 @@ import re
 
 from zarrfs.errors import KeyNameError
 
-__all__ = ["check_node_name", "join", "normalize_path", "paths_above"]
+__all__ = ["check_node_name", "is_node_name", "join", "normalize_path", "paths_above"]
 
 
 def normalize_path(path: str) -> str:
@@ -23,6 +23,14 @@ def normalize_path(path: str) -> str:
         if part in (".", "..") or "\0" in part:
             raise KeyNameError(f"{path!r} is not a valid path: {part!r} is not a node name")
     return "/".join(parts)
+
+
+def is_node_name(name: str) -> bool:
+    """Return whether a name is a path of one segment: ``normalize_path`` returns it unchanged.
+
+    The keys of a store can have other segments, which are not nodes. An empty one would denote the group itself.
+    """
+    return name not in ("", ".", "..") and not any(character in name for character in "/\\\0")
 
 
 def check_node_name(name: str) -> str:

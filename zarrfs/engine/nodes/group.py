@@ -15,7 +15,7 @@ from zarrfs.engine.creation.array_options import (
 )
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.json_document import document_limit
-from zarrfs.engine.formats.paths import normalize_path
+from zarrfs.engine.formats.paths import is_node_name, normalize_path
 from zarrfs.engine.io.access import Access
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.nodes.array import Array
@@ -111,13 +111,14 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
         incomplete. Raises StoreError if no names are available.
         """
         if self._consolidated and self._spec.consolidated is not None:
-            return sorted({path.partition("/")[0] for path in self._spec.consolidated if path})
+            listed = {path.partition("/")[0] for path in self._spec.consolidated}
+            return sorted(filter(is_node_name, listed))
         if not self._store.listable:
             named = [
                 names for hint in load_plugins(MEMBER_NAMES, Callable) if (names := hint(self)) is not None
             ]
             if named:
-                return sorted(set().union(*named))
+                return sorted(filter(is_node_name, set().union(*named)))
         return sorted(set(formats.child_names(self._store, self._path, self._spec)))
 
     def __getitem__(self, name: str) -> Array | Group:
