@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ import pytest
 
 import zarrfs
 from tests.mount.test_tree import Clock
+from tests.processes import TIMEOUT
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.stores.base import Usage
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.mount.fuse.operations import ZarrOperations
 from zarrfs.mount.fuse.page_versions import MAX_AGE_SECONDS, SETTLING_SECONDS, PageVersions
+from zarrfs.mount.nodes import stored_sizes
 from zarrfs.mount.reading.content import BytesSegment, VirtualFileContent
 from zarrfs.mount.tree.entries import VirtualFile
 from zarrfs.mount.tree.tree import Tree
@@ -235,3 +238,36 @@ def test_a_changed_chunk_is_noticed_with_few_system_calls(count: int, tmp_path: 
     assert bytes(operations.read("/a.raw", 1, 1, handle)) == b"\7"
     assert sum(counting.calls.values()) < 20
     operations.release("/a.raw", handle)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_the_first_look_up_of_an_array_of_many_chunks_does_not_wait_for_its_stored_size(
+    zarr_format: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_sizes, "MAX_FOREGROUND_ENTRIES", 20)
+    monkeypatch.setattr(stored_sizes, "MAX_FIRST_SECONDS", 0.0)
+    group = zarrfs.create_group(tmp_path / "s.zarr", zarr_format=zarr_format)
+    for name, count in (("few", 5), ("many", 40)):
+        array = group.create_array(name, shape=(count, 100), chunks=(1, 100), dtype="u1")
+        array[...] = np.arange(100)
+    may_determine = threading.Event()
+    determine = stored_sizes._large_usage
+
+    def wait(array: Array) -> Usage:
+        assert may_determine.wait(TIMEOUT)
+        return determine(array)
+
+    monkeypatch.setattr(stored_sizes, "_large_usage", wait)
+    operations = operations_of(tmp_path / "s.zarr", clock=Clock())
+    sizes = operations._tree._nodes.sizes
+    stored = {name: zarrfs.open(tmp_path / "s.zarr")[name].usage() for name in ("few", "many")}
+    assert operations.getattr("/few.raw")["st_blocks"] == -(-stored["few"].nbytes // 512)
+    for _ in range(2):
+        assert operations.getattr("/many.raw")["st_blocks"] == -(-4000 // 512)
+    record = operations._tree._nodes.get("many")
+    assert not sizes.is_exact(record)
+    event = sizes._refreshing[id(record)]
+    may_determine.set()
+    assert event.wait(TIMEOUT)
+    assert record.usage == stored["many"]
+    assert operations.getattr("/many.raw")["st_blocks"] == -(-stored["many"].nbytes // 512)

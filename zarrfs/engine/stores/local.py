@@ -225,6 +225,14 @@ class LocalStore(Store):
         self._check_prefix(prefix)
         return self._listing.usage(prefix)
 
+    def usage_within(self, prefix: str, max_entries: int) -> Usage | None:
+        """Return what ``usage`` returns, or None if there are more than ``max_entries`` files and directories.
+
+        The limit does not apply if there are symbolic links.
+        """
+        self._check_prefix(prefix)
+        return self._listing.usage_within(prefix, max_entries)
+
     def open_directory(self, prefix: str) -> int | None:
         """Return a file descriptor of the directory of a prefix, which the caller closes; None if it is missing.
 

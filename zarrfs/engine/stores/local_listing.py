@@ -17,6 +17,14 @@ __all__ = ["DirectoryListing"]
 T = TypeVar("T")
 
 
+class _LinkError(Exception):
+    """There is a symbolic link."""
+
+
+class _TooManyEntriesError(Exception):
+    """There are more entries than the limit."""
+
+
 class DirectoryListing:
     """Lists the files below the root of ``links``. Temporary files are omitted. Prefixes are checked by the caller."""
 
@@ -45,11 +53,25 @@ class DirectoryListing:
 
     def usage(self, prefix: str) -> Usage:
         """Return the usage below the prefix. Directories outside of the store, behind links, are not counted."""
-        return self._usage_without_links(prefix) or self._usage_with_links(prefix)
+        usage = self.usage_within(prefix, None)
+        assert usage is not None
+        return usage
 
-    def _usage_without_links(self, prefix: str) -> Usage | None:
-        """Return the usage below the prefix, or None if there is a symbolic link."""
-        keys = nbytes = newest = 0
+    def usage_within(self, prefix: str, max_entries: int | None) -> Usage | None:
+        """Return the usage below the prefix, or None if there are more than ``max_entries`` files and directories.
+
+        The limit does not apply if there are symbolic links.
+        """
+        try:
+            return self._usage_without_links(prefix, max_entries)
+        except _TooManyEntriesError:
+            return None
+        except _LinkError:
+            return self._usage_with_links(prefix)
+
+    def _usage_without_links(self, prefix: str, max_entries: int | None) -> Usage:
+        """Return the usage below the prefix. Raises _LinkError and _TooManyEntriesError."""
+        entry_count = keys = nbytes = newest = 0
         top = self.path_of(prefix)
         try:
             self._links.check_directory(top)
@@ -63,9 +85,12 @@ class DirectoryListing:
                 with os.scandir(directory) as entries:
                     for entry in entries:
                         if entry.is_symlink():
-                            return None
+                            raise _LinkError
                         if entry.name.startswith(TEMPORARY_PREFIX):
                             continue
+                        entry_count += 1
+                        if max_entries is not None and entry_count > max_entries:
+                            raise _TooManyEntriesError
                         if entry.is_dir(follow_symlinks=False):
                             pending.append(entry.path)
                             continue
