@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from zarrfs.mount.fuse import open_directories
 from zarrfs.mount.fuse.operations import ZarrOperations
 from zarrfs.mount.nodes import node_cache, node_opening
 from zarrfs.mount.reading.streams import REVALIDATION_SECONDS
+from zarrfs.mount.tree import summary_lookups
 from zarrfs.mount.tree.entries import Directory
 from zarrfs.mount.tree.tree import Tree
 
@@ -246,3 +248,60 @@ def test_a_group_that_becomes_an_image_is_opened(tmp_path: Path) -> None:
     assert found == listed(operations_of(tmp_path / "s.zarr", summarizes=False))
     assert json.loads((tmp_path / "s.zarr" / "a01" / "zarr.json").read_text())["node_type"] == "array"
     assert np.all(group["a02"][...] == 2)
+
+
+def test_look_ups_in_the_order_of_a_listing_open_no_arrays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(summary_lookups, "MIN_MEMBERS", 20)
+    monkeypatch.setattr(summary_lookups, "MEMBERS_AT_ONCE", 8)
+    path = tmp_path / "s.zarr"
+    group = fill(path, 25)
+    group.create_array("a10b", shape=(4, 5), dtype="u2", attributes={"transform": {"scale": [2.0, 2.0]}})
+    group.create_group("a11b")
+    set_times(path)
+    clock = Clock()
+    operations = operations_of(path, clock=clock)
+    names = operations.readdir("/", 0)[2:]
+    opened: list[str] = []
+    open_member = node_opening.open_member
+    monkeypatch.setattr(
+        node_cache, "open_member", lambda root, path: opened.append(path) or open_member(root, path)
+    )
+    expected = operations_of(path, summarizes=False)
+    for name in names:
+        assert operations.getattr(f"/{name}") == expected.getattr(f"/{name}")
+    # The other object opens each member once.
+    assert len(opened) == len(set(opened)) > 27
+    # A change is seen when the sizes are determined again, and a file that does not exist is not found.
+    zarrfs.open_array(path / "a20", mode="r+").attrs["n"] = "longer"
+    clock.now += REVALIDATION_SECONDS + 1
+    changed = operations_of(path, summarizes=False)
+    for name in reversed(names):
+        assert operations.getattr(f"/{name}") == changed.getattr(f"/{name}")
+    for name in ("a30.npy", "a20", "a20.nothing"):
+        with pytest.raises(OSError, match="No such file"):
+            operations.getattr(f"/{name}")
+
+
+def test_a_new_member_with_the_name_of_a_file_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(summary_lookups, "MIN_MEMBERS", 2)
+    path = tmp_path / "s.zarr"
+    group = fill(path, 5)
+    set_times(path)
+    clock = Clock()
+    operations = operations_of(path, clock=clock)
+    names = operations.readdir("/", 0)[3:]
+    assert [stat.S_ISREG(operations.getattr(f"/{name}")["st_mode"]) for name in names] == [True] * 15
+    group.create_group("a00.npy")
+    clock.now += REVALIDATION_SECONDS + 1
+    assert stat.S_ISDIR(operations.getattr("/a00.npy")["st_mode"])
+
+
+def set_times(path: Path) -> None:
+    """Set the times of the directories to the past: a directory that was changed just now has no stamp."""
+    for directory in (path, *path.iterdir()):
+        if directory.is_dir():
+            os.utime(directory, (1000, 1000))

@@ -27,7 +27,7 @@ from zarrfs.mount.fuse.open_directories import ListedItem, ListedName, OpenDirec
 from zarrfs.mount.fuse.page_versions import PageVersions
 from zarrfs.mount.reading.blocks import BlockPool
 from zarrfs.mount.reading.open_files import OpenFile
-from zarrfs.mount.tree.entries import Directory, Entry, ListedEntry, VirtualFile
+from zarrfs.mount.tree.entries import Directory, Entry, FileSummary, ListedEntry, VirtualFile
 from zarrfs.mount.tree.tree import Tree
 
 __all__ = ["XATTR_PREFIX", "ZarrOperations"]
@@ -124,7 +124,11 @@ class ZarrOperations:
         directory = self._read_directories.get(path.rpartition("/")[0])
         if directory is not None:
             directory.is_looked_up = True
-        return self._status(self._entry(path))
+        summary = self._tree.summarize(path)
+        return self._status(self._entry(path)) if summary is None else self._summary_status(summary)
+
+    def _summary_status(self, summary: FileSummary) -> dict[str, Any]:
+        return self._file_status(summary.nbytes, summary.stored_nbytes, summary.modified or self._started)
 
     def _status(self, entry: Entry) -> dict[str, Any]:
         modified = self._modified(entry)
@@ -205,8 +209,7 @@ class ZarrOperations:
     def _listed_status(self, listed: ListedEntry) -> tuple[dict[str, Any], Array | Group | None] | None:
         summary = None if listed.summarize is None else listed.summarize()
         if summary is not None:
-            modified = summary.modified or self._started
-            return self._file_status(summary.nbytes, summary.stored_nbytes, modified), None
+            return self._summary_status(summary), None
         entry = listed.find()
         return None if entry is None else (self._status(entry), entry.node)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -211,7 +211,7 @@ class ScannedGroup:
         self._members = members
         self._scanned_at = scanned_at
 
-    def entries(self, name: str, others: frozenset[str]) -> list[ListedEntry] | None:
+    def entries(self, name: str, others: Collection[str]) -> list[ListedEntry] | None:
         """Return the listed files of a member, None if it has to be opened. ``others`` are the names of all members."""
         member = self._members.get(name)
         found = None if member is None else array_template(member.document)

@@ -12,9 +12,10 @@ from zarrfs.mount.nodes.node_cache import NodeCache
 from zarrfs.mount.nodes.node_records import BrokenNode, NodeRecord
 from zarrfs.mount.reading.content import BytesSegment, VirtualFileContent
 from zarrfs.mount.tree.array_summaries import ArraySummaries
-from zarrfs.mount.tree.entries import Directory, Entry, ListedEntry, VirtualFile
+from zarrfs.mount.tree.entries import Directory, Entry, FileSummary, ListedEntry, VirtualFile
 from zarrfs.mount.tree.long_names import file_name, reference_name
 from zarrfs.mount.tree.presentation import GROUP_DOCUMENT, Presentation
+from zarrfs.mount.tree.summary_lookups import SummaryLookups
 from zarrfs.mount.views.registry import DirectoryView, View, overlapping_suffixes, refusal, views_of_name
 
 __all__ = ["ERROR_SUFFIX", "GroupListing", "error_file"]
@@ -40,6 +41,13 @@ class GroupListing:
         self._presentation = presentation
         self._views = views
         self._summaries = summaries
+        self._lookups = None
+        if summaries is not None:
+            self._lookups = SummaryLookups(nodes, summaries, [view.suffix for view in views])
+
+    def find_summary(self, path: str, file_name: str) -> FileSummary | None:
+        """Return the sizes of a file of the group at a path, None if it has to be looked up. Raises StoreError."""
+        return None if self._lookups is None else self._lookups.find(path, file_name)
 
     def group(self, path: str) -> Iterator[ListedEntry]:
         """Yield the entries of the group at a path relative to the root, in the order of the members.
@@ -47,7 +55,10 @@ class GroupListing:
         Raises StoreError, before the first entry, if the store cannot list the group.
         """
         parent = self._nodes.get(path)
+        stamp = parent.node.store.listing_stamp(parent.node.path) if isinstance(parent.node, Group) else None
         names = self._nodes.member_names(parent)
+        if self._lookups is not None:
+            self._lookups.listed(path, names, stamp)
         known = frozenset(names)
         yield ListedEntry(GROUP_DOCUMENT, False, partial(self._presentation.group_document, parent))
         for start in range(0, len(names), MEMBERS_AT_ONCE):

@@ -22,7 +22,7 @@ from zarrfs.mount.nodes.node_cache import MAX_METADATA_NBYTES, NodeCache
 from zarrfs.mount.nodes.node_records import BrokenNode, Node, NodeRecord, same_data
 from zarrfs.mount.reading.content import VirtualFileContent
 from zarrfs.mount.tree.array_summaries import ArraySummaries
-from zarrfs.mount.tree.entries import Directory, Entry, ListedEntry, VirtualFile
+from zarrfs.mount.tree.entries import Directory, Entry, FileSummary, ListedEntry, VirtualFile
 from zarrfs.mount.tree.group_listing import ERROR_SUFFIX, GroupListing, error_file
 from zarrfs.mount.tree.long_names import find_shortened, is_shortened
 from zarrfs.mount.tree.presentation import GROUP_DOCUMENT, Presentation
@@ -133,6 +133,11 @@ class Tree:
             if error is not None:
                 return error
         return self._member_view(parent, name, record.node)
+
+    def summarize(self, path: str) -> FileSummary | None:
+        """Return the sizes of a file that are known without opening its array, or None. Raises StoreError."""
+        parent, _, name = path.strip("/").rpartition("/")
+        return self._listing.find_summary(parent, name)
 
     def follow(self, path: str, opened: VirtualFile, is_changed: bool = False) -> VirtualFile:
         """Return the current entry of a file that was opened: the same one, or another one with the same bytes.
