@@ -43,14 +43,14 @@ def test_regions_are_undone_with_the_settings() -> None:
     history.record(START, 0.0, ("a",))
     history.record(START, 0.1, ("a", "b"))
     history.record(zoomed, 0.2, ("a", "b"))
-    assert (history.undo(), history.regions) == (START, ("a", "b"))
-    assert (history.undo(), history.regions) == (START, ("a",))
-    assert (history.undo(), history.regions) == (START, ())
+    assert (history.undo(), history.others) == (START, ("a", "b"))
+    assert (history.undo(), history.others) == (START, ("a",))
+    assert (history.undo(), history.others) == (START, ())
     assert history.undo() is None
-    assert (history.redo(), history.regions) == (START, ("a",))
+    assert (history.redo(), history.others) == (START, ("a",))
     history.record(START, 0.3, ("a", "c"))
     assert history.redo() is None
-    assert (history.undo(), history.regions) == (START, ("a",))
+    assert (history.undo(), history.others) == (START, ("a",))
 
 
 def test_a_drag_is_one_step_and_later_changes_of_the_same_setting_are_another() -> None:

@@ -74,6 +74,48 @@ def test_settings_are_undone_redone_and_reset(
     assert window.notice.text() == "There is nothing to undo."
 
 
+def test_rotation_and_mirroring_are_undone_redone_and_reset(
+    qtbot: QtBot, open_in_window: OpenInWindow, hierarchy: Path
+) -> None:
+    window = open_in_window(hierarchy / "one")
+    undo, redo = window.actions_by_name["undo"], window.actions_by_name["redo"]
+    window.actions_by_name["rotate"].trigger()
+    wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, colormap="viridis"))
+    window.actions_by_name["mirror"].trigger()
+    changed = window.intent
+    # Mirroring the rotated picture is mirroring before the opposite rotation.
+    assert window.canvas.orientation == (3, True)
+    states = []
+    for _ in range(3):
+        undo.trigger()
+        assert window.intent is not None
+        states.append((window.canvas.orientation, window.intent.channels[0].colormap == "viridis"))
+    assert states == [((1, False), True), ((1, False), False), ((0, False), False)]
+    undo.trigger()
+    assert window.notice.text() == "There is nothing to undo."
+    for _ in range(3):
+        redo.trigger()
+    assert (window.canvas.orientation, window.intent) == ((3, True), changed)
+    window.actions_by_name["reset"].trigger()
+    assert window.canvas.orientation == (0, False)
+    undo.trigger()
+    assert (window.canvas.orientation, window.intent) == ((3, True), changed)
+
+
+def test_the_orientation_of_a_restored_view_is_not_a_change(
+    qtbot: QtBot, open_in_window: OpenInWindow, hierarchy: Path
+) -> None:
+    window = open_in_window(hierarchy / "one")
+    wait_until_exact(qtbot, window, window.actions_by_name["rotate"].trigger)
+    view = window.session.view("turned", window.canvas.viewport)
+    assert view is not None
+    wait_until_opened(qtbot, window, lambda: window.session.open_view(view))
+    assert window.canvas.orientation == (1, False)
+    wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, colormap="viridis"))
+    window.actions_by_name["undo"].trigger()
+    assert window.canvas.orientation == (1, False)
+
+
 def test_an_image_that_is_opened_again_has_its_settings(
     qtbot: QtBot, new_window: Callable[[], MainWindow], hierarchy: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""Undo and redo of the settings of one image, and of the regions that are drawn on it."""
+"""Undo and redo of the settings of one image, and of other states such as the regions that are drawn on it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class History:
     slice. Limits that auto-contrast sets are not a step.
 
     Attributes:
-        regions: the regions that belong to the current settings: any value that can be compared.
+        others: what belongs to the current settings beside them, such as regions: any value that can be compared.
     """
 
     def __init__(self) -> None:
         self._undo: list[tuple[ViewIntent, Hashable]] = []
         self._redo: list[tuple[ViewIntent, Hashable]] = []
-        self.regions: Hashable = ()
+        self.others: Hashable = ()
         self._current: ViewIntent | None = None
         self._last_change: frozenset[str] = frozenset()
         self._last_time = 0.0
@@ -42,38 +42,38 @@ class History:
     def can_redo(self) -> bool:
         return bool(self._redo)
 
-    def clear(self, current: ViewIntent | None, regions: Hashable = ()) -> None:
+    def clear(self, current: ViewIntent | None, others: Hashable = ()) -> None:
         """Forget all steps: another image is displayed."""
         self._undo.clear()
         self._redo.clear()
-        self._current, self._last_change, self.regions = current, frozenset(), regions
+        self._current, self._last_change, self.others = current, frozenset(), others
 
-    def record(self, intent: ViewIntent, time: float, regions: Hashable = ()) -> None:
-        """Add a change at a time in seconds. Settings and regions that are equal to the current ones are ignored."""
+    def record(self, intent: ViewIntent, time: float, others: Hashable = ()) -> None:
+        """Add a change at a time in seconds. What is equal to the current state is ignored."""
         current, self._current = self._current, intent
-        regions_before, self.regions = self.regions, regions
-        if current is None or (current == intent and regions_before == regions):
+        others_before, self.others = self.others, others
+        if current is None or (current == intent and others_before == others):
             return
-        if _with_limits_of(current, intent) == intent and regions_before == regions:
+        if _with_limits_of(current, intent) == intent and others_before == others:
             return
         change = frozenset(_changed(current, intent))
-        if regions_before != regions:
-            change |= {"regions"}
+        if others_before != others:
+            change |= {"others"}
         is_continued = change == self._last_change and (
-            change == {"position"} or (change != {"regions"} and time - self._last_time < MAX_PAUSE_SECONDS)
+            change == {"position"} or (change != {"others"} and time - self._last_time < MAX_PAUSE_SECONDS)
         )
         self._last_change, self._last_time = change, time
         if not (is_continued and self._undo):
-            self._undo.append((current, regions_before))
+            self._undo.append((current, others_before))
             del self._undo[:-MAX_STEPS]
         self._redo.clear()
 
     def undo(self) -> ViewIntent | None:
-        """Return the settings before the last step, or None if there is no step. ``regions`` are those before it."""
+        """Return the settings before the last step, or None if there is no step. ``others`` is that before it."""
         return self._move(self._undo, self._redo)
 
     def redo(self) -> ViewIntent | None:
-        """Return the settings after the step that was undone last, or None if there is no step. ``regions`` are those
+        """Return the settings after the step that was undone last, or None if there is no step. ``others`` is that
         after it.
         """
         return self._move(self._redo, self._undo)
@@ -83,8 +83,8 @@ class History:
     ) -> ViewIntent | None:
         if not source or self._current is None:
             return None
-        target.append((self._current, self.regions))
-        self._current, self.regions = source.pop()
+        target.append((self._current, self.others))
+        self._current, self.others = source.pop()
         self._last_change = frozenset()
         return self._current
 

@@ -69,6 +69,7 @@ class Canvas(QWidget):
 
     Signals:
         viewport_changed: another part of the plane is displayed.
+        orientation_changed: (before) the user rotated or mirrored the picture; ``before`` is the former orientation.
         pointed: the pointer is at (row, column) in data coordinates; None when it left the canvas.
         clicked: (row, column) a click without a drag.
         stepped: (slices) Ctrl and the wheel, Page Up or Page Down.
@@ -78,6 +79,7 @@ class Canvas(QWidget):
     """
 
     viewport_changed = pyqtSignal()
+    orientation_changed = pyqtSignal(object)
     pointed = pyqtSignal(object)
     clicked = pyqtSignal(float, float)
     stepped = pyqtSignal(int)
@@ -220,17 +222,28 @@ class Canvas(QWidget):
         turns, is_mirrored = self._viewport.turns, self._viewport.mirrored
         self.set_viewport(fit(width, height, rows, columns, aspect, 0.02, turns, is_mirrored), fitted=True)
 
+    @property
+    def orientation(self) -> tuple[int, bool]:
+        """The number of clockwise quarter turns, and whether the picture is mirrored before."""
+        return self._viewport.turns, self._viewport.mirrored
+
     def rotate(self) -> None:
         """Rotate the picture clockwise by a quarter turn."""
-        self._set_orientation(rotated(self._viewport))
+        self._change_orientation(rotated(self._viewport))
 
     def mirror(self) -> None:
         """Mirror the picture from left to right."""
-        self._set_orientation(mirrored(self._viewport))
+        self._change_orientation(mirrored(self._viewport))
 
-    def _set_orientation(self, viewport: Viewport) -> None:
+    def _change_orientation(self, viewport: Viewport) -> None:
+        before = self.orientation
+        self.set_orientation(viewport.turns, viewport.mirrored)
+        self.orientation_changed.emit(before)
+
+    def set_orientation(self, turns: int, is_mirrored: bool) -> None:
+        """Display the picture in an orientation."""
         was_fitted = self._fitted
-        self.set_viewport(viewport)
+        self.set_viewport(replace(self._viewport, turns=turns, mirrored=is_mirrored))
         if was_fitted:
             self.fit()
 

@@ -42,7 +42,7 @@ class Features:
     ) -> None:
         file = Path(settings.fileName()).with_name("images.json")
         self.regions = RegionActions(session, panes, side.measure, stack)
-        self.history = SettingsHistory(session, ImageSettings(file), self.regions.panel, panes)
+        self.history = SettingsHistory(session, ImageSettings(file), self.regions.panel, panes.main.canvas)
         self.plates = PlateNavigation(session, side.plate, stack)
         self.second = SecondImageView(session, panes, side, stack)
         self.colormaps = ColormapActions(

@@ -1,4 +1,4 @@
-"""Undo, redo and reset of the settings and regions of the displayed image, and the settings of former images."""
+"""Undo, redo and reset of the settings, regions and orientation of the image, and the settings of former images."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from PyQt6.QtCore import QObject, QTimer
 
 from zarrfs_viewer.analysis.regions import PlaneRegions
 from zarrfs_viewer.images.dataset import initial_intent
+from zarrfs_viewer.qt.canvas.canvas import Canvas
 from zarrfs_viewer.qt.panels.regions_panel import RegionsPanel
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.saved_views.image_settings import ImageSettings
@@ -18,6 +19,12 @@ from zarrfs_viewer.state.view_state import ViewIntent
 
 __all__ = ["SettingsHistory"]
 
+Others = tuple[tuple[PlaneRegions, ...], tuple[int, bool]]
+"""What the history has beside the settings: the regions and the orientation of the picture."""
+
+UPRIGHT = (0, False)
+"""The orientation without rotation and mirroring."""
+
 SAVE_DELAY_MILLISECONDS = 1000
 """Settings are saved when they have not changed for this long."""
 
@@ -26,15 +33,17 @@ class SettingsHistory(QObject):
     """Records every change of the settings of a session's image, and saves those that the user changed."""
 
     def __init__(
-        self, session: Session, settings: ImageSettings, regions: RegionsPanel, parent: QObject
+        self, session: Session, settings: ImageSettings, regions: RegionsPanel, canvas: Canvas
     ) -> None:
-        super().__init__(parent)
+        super().__init__(canvas)
         self._session = session
         self._regions = regions
+        self._canvas = canvas
         self._is_restoring = False
         self._image = session.image
         self._settings = settings
         self._history = History()
+        self._history.clear(None, ((), UPRIGHT))
         self._unsaved: View | None = None
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
@@ -44,6 +53,7 @@ class SettingsHistory(QObject):
         session.image_changed.connect(self._show_image)
         session.intent_changed.connect(self._record)
         regions.changed.connect(self._record)
+        canvas.orientation_changed.connect(self._record_orientation)
         session.worker.submit(settings.load, lambda _: None, lambda _: None)
 
     def undo(self) -> None:
@@ -63,18 +73,26 @@ class SettingsHistory(QObject):
             self._restore(intent)
 
     def _restore(self, intent: ViewIntent) -> None:
-        """Apply settings of the history, and its regions."""
-        regions: tuple[PlaneRegions, ...] = self._history.regions  # type: ignore[assignment]
+        """Apply settings of the history, and the regions and the orientation that belong to them."""
+        others: Others = self._history.others  # type: ignore[assignment]
+        regions, orientation = others
         self._is_restoring = True
         self._session.change(intent)
         self._regions.restore(regions)
+        if orientation != self._canvas.orientation:
+            self._canvas.set_orientation(*orientation)
         self._is_restoring = False
 
     def reset(self) -> None:
         """Apply the initial settings of the image: those of its metadata, and automatic contrast limits."""
         image = self._session.image
         if image is not None:
+            before = self._canvas.orientation
+            self._is_restoring = True
             self._session.change(initial_intent(image, len(self._session.overlays)))
+            self._canvas.set_orientation(*UPRIGHT)
+            self._is_restoring = False
+            self._record_orientation(before)
 
     def close(self) -> None:
         """Save the settings of the displayed image. Blocks for the time that writing a small file takes."""
@@ -88,13 +106,20 @@ class SettingsHistory(QObject):
     def _show_image(self) -> None:
         self._remember()
         self._image = self._session.image
-        self._history.clear(self._session.intent, self._regions.by_plane)
+        self._history.clear(self._session.intent, (self._regions.by_plane, self._canvas.orientation))
 
     def _record(self) -> None:
+        # A restored view may have another orientation than the image had at first: this is not a change of the user.
+        self._record_orientation(self._canvas.orientation)
+
+    def _record_orientation(self, before: tuple[int, bool]) -> None:
+        """Record the current state. ``before`` is the orientation before the change."""
         intent = self._session.intent
         if intent is None or self._is_restoring or self._session.image is not self._image:
             return  # with another image, the regions change before ``_show_image`` is called
-        self._history.record(intent, monotonic(), self._regions.by_plane)
+        others: Others = self._history.others  # type: ignore[assignment]
+        self._history.others = others[0], before
+        self._history.record(intent, monotonic(), (self._regions.by_plane, self._canvas.orientation))
         if self._history.can_undo or self._history.can_redo:
             self._unsaved = self._session.view("", None)
             self._timer.start()
