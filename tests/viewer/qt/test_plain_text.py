@@ -137,8 +137,6 @@ HELPERS = {
     "setLabel": {"html_text", "PlainLabel"},
     "addRow": {"PlainLabel"},
     "setPlainText": {"document_text"},
-    # The list of shortcuts is HTML that consists of the program's own texts.
-    "setText": PLAIN | {"key_help"},
 }
 """The functions whose result is safe for a method; ``PLAIN`` for all other methods."""
 

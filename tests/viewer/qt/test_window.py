@@ -16,7 +16,7 @@ from PyQt6.QtGui import QDropEvent, QImage
 from PyQt6.QtWidgets import QDockWidget, QLabel
 from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
-from zarrfs_viewer.qt.window.actions import CommandPalette, key_help
+from zarrfs_viewer.qt.window.actions import CommandPalette, KeyHelp, key_help
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
@@ -326,8 +326,10 @@ def test_every_action_has_a_shortcut_and_a_palette_entry(qtbot: QtBot, window: M
     assert palette.matches.count() == 1
     qtbot.keyClick(palette.search, Qt.Key.Key_Return)
     assert window.actions_by_name["chunks"].isChecked()
-    text = key_help(window.actions_by_name)
-    assert "Ctrl+Shift+P" in text
+    help_dialog = KeyHelp(window.actions_by_name, window)
+    qtbot.addWidget(help_dialog)
+    assert help_dialog.keys.topLevelItemCount() == len(key_help(window.actions_by_name))
+    assert ("Ctrl+Shift+P", "Command palette") in key_help(window.actions_by_name)
     assert "?" in keys
 
 

@@ -9,19 +9,30 @@ from PyQt6.QtCore import Qt
 from PyQt6.QtGui import QAction, QActionGroup, QKeyEvent, QKeySequence
 from PyQt6.QtWidgets import (
     QDialog,
+    QDialogButtonBox,
     QListWidget,
     QListWidgetItem,
     QMainWindow,
     QMenu,
-    QMessageBox,
+    QTreeWidget,
+    QTreeWidgetItem,
     QVBoxLayout,
     QWidget,
 )
 
-from zarrfs_viewer.qt.support.plain_text import html_text, plain
+from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain
 from zarrfs_viewer.qt.support.widgets import search_box
 
-__all__ = ["MENUS", "ActionSpec", "CommandPalette", "add_actions", "add_menus", "key_help", "show_key_help"]
+__all__ = [
+    "MENUS",
+    "ActionSpec",
+    "CommandPalette",
+    "KeyHelp",
+    "add_actions",
+    "add_menus",
+    "key_help",
+    "show_key_help",
+]
 
 MENUS = ("&File", "&Edit", "&View", "&Image", "&Measure", "&Saved views", "&Help")
 """The titles of the menus, in their order."""
@@ -74,26 +85,50 @@ def add_actions(window: QMainWindow, specs: list[ActionSpec]) -> dict[str, QActi
     return actions
 
 
+MOUSE_HELP = (
+    "Drag to pan. Use the wheel to zoom, and Ctrl and the wheel to step through slices. Double-click to fit the image "
+    "to the window. The arrow keys pan; Page Up and Page Down step through slices."
+)
+
+
 def show_key_help(actions: dict[str, QAction], parent: QWidget) -> None:
     """Show a dialog with the keyboard shortcuts."""
-    box = QMessageBox(parent)
-    box.setWindowTitle("Keyboard shortcuts")
-    box.setText(key_help(actions))
-    box.exec()
+    dialog = KeyHelp(actions, parent)
+    dialog.exec()
+    dialog.deleteLater()
 
 
-def key_help(actions: dict[str, QAction]) -> str:
-    """Return the keyboard shortcuts as HTML."""
-    rows = "".join(
-        f"<tr><td><b>{html_text(action.shortcut().toString())}</b>&nbsp;&nbsp;</td><td>{html_text(_title(action))}</td></tr>"
+class KeyHelp(QDialog):
+    """A list of the keyboard shortcuts. A list, because the layout of so much rich text would stall the window."""
+
+    def __init__(self, actions: dict[str, QAction], parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Keyboard shortcuts")
+        self.resize(520, 560)
+        self.keys = QTreeWidget()
+        self.keys.setAccessibleName("Keyboard shortcuts")
+        self.keys.setHeaderLabels(["Keys", "Action"])
+        self.keys.setRootIsDecorated(False)
+        self.keys.setUniformRowHeights(True)
+        self.keys.setAlternatingRowColors(True)
+        for keys, title in key_help(actions):
+            self.keys.addTopLevelItem(QTreeWidgetItem([plain(keys), plain(title)]))
+        self.keys.resizeColumnToContents(0)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(self.reject)
+        layout = QVBoxLayout(self)
+        layout.addWidget(self.keys)
+        layout.addWidget(PlainLabel(MOUSE_HELP, wrap=True))
+        layout.addWidget(buttons)
+
+
+def key_help(actions: dict[str, QAction]) -> list[tuple[str, str]]:
+    """Return the keyboard shortcuts, with the titles of their actions."""
+    return [
+        (action.shortcut().toString(), _title(action))
         for action in actions.values()
         if not action.shortcut().isEmpty()
-    )
-    mouse = (
-        "<p>Drag to pan. Use the wheel to zoom, and Ctrl and the wheel to step through slices. Double-click to fit the "
-        "image to the window. The arrow keys pan; Page Up and Page Down step through slices.</p>"
-    )
-    return f"<h3>Keyboard shortcuts</h3><table>{rows}</table>{mouse}"
+    ]
 
 
 def _title(action: QAction) -> str:
