@@ -12,7 +12,6 @@ from typing import Any
 import zarrfs
 from zarrfs.engine.locations import HDF5_MAGIC
 from zarrfs.engine.locations.local import split_reference_file
-from zarrfs.engine.locations.remote import open_references
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError
 from zarrfs.foreign.image_stacks import is_image_file
@@ -197,4 +196,6 @@ def _json(file: str) -> Any:
             return _open_spec(json.dumps(document))
     if split_reference_file(file) is None:
         raise LocationError(f"{file} is neither a set of kerchunk references nor a TensorStore spec")
+    from zarrfs.engine.locations.remote import open_references  # it imports asyncio and ssl
+
     return open_references(file, "r", None, external=False)
