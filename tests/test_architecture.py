@@ -481,7 +481,11 @@ NOT_LOADED = {
         "numcodecs",
         "pyqtgraph",
     ],
-    "from zarrfs_viewer.images.opening import import_engine; import_engine()": ["asyncio", "ssl", "zarrfs.mount"],
+    "from zarrfs_viewer.images.opening import import_engine; import_engine()": [
+        "asyncio",
+        "ssl",
+        "zarrfs.mount",
+    ],
     "import zarrfs.mount.serving.serving": [
         *HEAVY,
         *SERVER_LIBRARIES,
