@@ -1,16 +1,19 @@
 """Prints the tests of the files that have changed, for ``packaging/test.sh --quick``.
 
 A file has changed if it differs from the merge base with the main branch, or is not tracked. The tests of a source file
-are the test modules with its name (``tree.py``: ``test_tree.py``) in the paths of ``TESTS``, or all of these paths if
-there is no such module. A changed test module is run itself. A changed file without an entry in ``TESTS`` has no tests
-here; the full test suite covers it.
+are the test modules with its name (``tree.py``: ``test_tree.py``) in the directories of ``TESTS``, or all paths of
+``TESTS`` if there is no such module; these are a short selection for large packages. The test modules that mention the
+file are added if there are few. A changed test module is run itself. A changed file without an entry in ``TESTS`` has no
+tests here; the full test suite covers it.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -18,16 +21,22 @@ ROOT = Path(__file__).resolve().parent.parent
 MAIN_BRANCHES = ("origin/main", "main", "origin/master", "master")
 
 TESTS = {
-    "benchmarks": "tests/test_synthetic.py",
-    "docs": "tests/test_docs.py tests/test_readme.py tests/test_site.py tests/documentation",
+    "benchmarks": "tests/test_benchmarks.py tests/test_synthetic.py",
+    "docs": "tests/test_docs.py tests/test_readme.py tests/test_site.py",
     "mkdocs.yml": "tests/test_site.py",
-    "packaging": "tests/packaging",
-    "README.md": "tests/test_readme.py tests/documentation",
+    "packaging": "tests/packaging/test_changed_tests.py tests/packaging/test_manuals.py",
+    "packaging/build.sh": "tests/packaging",
+    "pyproject.toml": "tests/packaging/test_distributions.py",
+    "README.md": "tests/test_readme.py",
+    "setup.py": "tests/packaging/test_distributions.py",
     "viewer/zarrfs_viewer": "tests/viewer/core",
-    "viewer/zarrfs_viewer/qt": "tests/viewer/qt",
+    "viewer/zarrfs_viewer/qt": "tests/viewer/qt/test_window.py tests/viewer/qt/test_datasets.py",
     "zarrfs": "tests/engine/test_plugins.py tests/engine/test_messages.py",
-    "zarrfs/cli": "tests/cli tests/test_docs.py",
+    "zarrfs/cli": "tests/cli/test_hostile_names.py tests/test_docs.py",
+    "zarrfs/exporting": "tests/exporting",
     "zarrfs/ext": "tests/test_contracts.py tests/test_extension_example.py",
+    "zarrfs/foreign": "tests/foreign",
+    "zarrfs/importing": "tests/importing/test_importing.py",
     "zarrfs/testing": "tests/test_contracts.py tests/engine/stores/test_contract.py",
     "zarrfs/engine": "tests/engine/test_array.py tests/engine/test_group.py tests/engine/test_creation.py",
     "zarrfs/engine/chunking": "tests/engine/test_chunk_grids.py tests/engine/test_chunk_keys.py",
@@ -37,18 +46,37 @@ TESTS = {
     "zarrfs/engine/formats": "tests/engine/formats",
     "zarrfs/engine/indexing": "tests/engine/test_indexing.py tests/engine/test_selection_properties.py",
     "zarrfs/engine/io": "tests/engine/test_read_plan.py tests/engine/test_writing.py tests/engine/test_reuse.py",
+    "zarrfs/engine/native": "tests/engine/native/test_equivalence.py tests/engine/native/test_writing.py",
     "zarrfs/engine/stores": "tests/engine/stores",
-    "zarrfs/mount": "tests/mount",
+    "zarrfs/mount": "tests/mount/test_tree.py tests/mount/test_operations.py tests/mount/test_views.py",
+    "zarrfs/mount/reading": "tests/mount/test_blocks.py tests/mount/test_random_reads.py",
+    "zarrfs/mount/serving": "tests/mount/test_operations.py tests/mount/test_mount.py",
+    "zarrfs/mount/views": "tests/mount/views/test_contract.py tests/mount/test_views.py",
+    "zarrfs/mount/writing": "tests/mount/writing/test_hierarchy.py tests/mount/writing/test_image_files.py",
     "zarrfs/ngff": "tests/ngff",
     "zarrfs/synthetic.py": "tests/test_synthetic.py",
     "zarrfs/tensorstore": "tests/tensorstore",
     "zarrfs/text.py": "tests/test_text.py",
-    "zarrfs/tools": "tests/tools",
+    "zarrfs/tools": "tests/tools/test_node_copies.py tests/tools/test_migration.py",
+    "zarrfs/tools/copying": "tests/tools/test_copying.py",
+    "zarrfs/tools/copying/cluster": "tests/tools/test_dask.py",
+    "zarrfs/tools/editing": "tests/tools/test_editing.py",
+    "zarrfs/tools/hdf5": "tests/tools/test_hdf5.py",
+    "zarrfs/tools/output": "tests/tools/test_output.py",
+    "zarrfs/tools/pyramids": "tests/tools/test_pyramids.py",
+    "zarrfs/tools/verification": "tests/tools/test_verification.py",
+    "zarrfs/tools/xarray": "tests/tools/test_xarray.py",
 }
 """The test paths of the files in a directory. The entry with the longest matching path applies."""
 
 ALWAYS = "tests/test_architecture.py"
 """The tests that run if any file of the packages has changed."""
+
+MAX_MENTIONS = 4
+"""The test modules that mention a source file are run if there are at most this many."""
+
+SLOW = {"tests/cli/test_commands.py", "tests/mount/test_mounting.py", "tests/mount/test_tools.py"}
+"""Test modules that are not selected because they mention a source file: each takes most of a minute."""
 
 
 def changed_files() -> list[str]:
@@ -70,9 +98,11 @@ def tests_of(paths: Iterable[str]) -> list[str]:
         entry = max((key for key in TESTS if f"{path}/".startswith(f"{key}/")), key=len, default=None)
         if entry is None:
             continue
-        if name.suffix == ".py":
+        if name.suffix in (".py", ".c", ".h") and name.parts[0] in ("zarrfs", "viewer"):
             selected.add(ALWAYS)
-        selected.update(_test_modules(name.stem, TESTS[entry].split()))
+        defaults = TESTS[entry].split()
+        selected.update(_named_tests(name.stem, defaults) or defaults)
+        selected.update(_mentioning_tests(name))
     return sorted(selected)
 
 
@@ -83,10 +113,32 @@ def _tests_of_test_file(path: Path) -> list[str]:
     return [str(path.parent)] if path.suffix == ".py" and path.parent != Path("tests") else []
 
 
-def _test_modules(stem: str, paths: list[str]) -> list[str]:
-    directories = [path for path in paths if (ROOT / path).is_dir()]
-    named = [f"{directory}/test_{stem}.py" for directory in directories]
-    return [path for path in named if (ROOT / path).exists()] or paths
+def _named_tests(stem: str, paths: Iterable[str]) -> set[str]:
+    """Return the test modules that are named like a source file, in the directories of its tests."""
+    directories = {path if (ROOT / path).is_dir() else str(Path(path).parent) for path in paths} - {"tests"}
+    return {
+        str(test.relative_to(ROOT))
+        for directory in directories
+        for test in (ROOT / directory).rglob(f"test_{stem}.py")
+    }
+
+
+def _mentioning_tests(path: Path) -> set[str]:
+    """Return the test modules that mention a module, or its name if that is a compound word; none if there are many."""
+    if path.suffix != ".py" or path.parts[0] not in ("zarrfs", "viewer") or path.stem.startswith("__"):
+        return set()
+    module = ".".join(path.with_suffix("").parts[path.parts[0] == "viewer" :])
+    names = re.escape(module) + (f"|{path.stem}" if "_" in path.stem else "")
+    mention = re.compile(rf"\b(?:{names})\b")
+    found = {test for test, text in _test_texts().items() if mention.search(text)} - SLOW - {ALWAYS}
+    return found if len(found) <= MAX_MENTIONS else set()
+
+
+@cache
+def _test_texts() -> dict[str, str]:
+    """Return the text of each test module by its path."""
+    modules = (ROOT / "tests").rglob("test_*.py")
+    return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in modules}
 
 
 def _git(*arguments: str) -> list[str]:
