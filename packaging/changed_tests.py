@@ -3,8 +3,8 @@
 A file has changed if it differs from the merge base with the main branch, or is not tracked. The tests of a source file
 are the test modules with its name (``tree.py``: ``test_tree.py``) in the directories of ``TESTS``, or all paths of
 ``TESTS`` if there is no such module; these are a short selection for large packages. The test modules that mention the
-file are added if there are few. A changed test module is run itself. A changed file without an entry in ``TESTS`` has no
-tests here; the full test suite covers it.
+file are added if there are few. A changed test module is run itself. A changed file without an entry in ``TESTS`` has
+no tests here; the full test suite covers it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -103,7 +104,9 @@ def tests_of(paths: Iterable[str]) -> list[str]:
         defaults = TESTS[entry].split()
         selected.update(_named_tests(name.stem, defaults) or defaults)
         selected.update(_mentioning_tests(name))
-    return sorted(selected)
+    return sorted(
+        test for test in selected if not any(str(parent) in selected for parent in Path(test).parents)
+    )
 
 
 def _tests_of_test_file(path: Path) -> list[str]:
@@ -128,17 +131,22 @@ def _mentioning_tests(path: Path) -> set[str]:
     if path.suffix != ".py" or path.parts[0] not in ("zarrfs", "viewer") or path.stem.startswith("__"):
         return set()
     module = ".".join(path.with_suffix("").parts[path.parts[0] == "viewer" :])
-    names = re.escape(module) + (f"|{path.stem}" if "_" in path.stem else "")
-    mention = re.compile(rf"\b(?:{names})\b")
-    found = {test for test, text in _test_texts().items() if mention.search(text)} - SLOW - {ALWAYS}
+    names = [module, path.stem] if "_" in path.stem else [module]
+    found = {test for test, mentioned in _mentioned_names().items() if not mentioned.isdisjoint(names)}
+    found -= {*SLOW, ALWAYS}
     return found if len(found) <= MAX_MENTIONS else set()
 
 
 @cache
-def _test_texts() -> dict[str, str]:
-    """Return the text of each test module by its path."""
-    modules = (ROOT / "tests").rglob("test_*.py")
-    return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in modules}
+def _mentioned_names() -> dict[str, set[str]]:
+    """Return the words of each test module, by its path. A dotted name mentions also its parts and its parents."""
+    mentioned = {}
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        words = set(re.findall(r"[\w.]+", path.read_text(encoding="utf-8")))
+        for word in [word for word in words if "." in word]:
+            words.update(accumulate(word.split("."), "{}.{}".format), word.split("."))
+        mentioned[str(path.relative_to(ROOT))] = words
+    return mentioned
 
 
 def _git(*arguments: str) -> list[str]:
