@@ -589,3 +589,34 @@ def test_a_stride_of_another_length_ends_a_strided_access() -> None:
     for number in range(5):
         pattern.record(number * MIB, 4 * KIB)
     assert pattern.record(20 * MIB, 4 * KIB) is Pattern.RANDOM
+
+
+def test_a_block_that_another_thread_adds_between_the_steps_of_a_request_is_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A request looks for the block and then adds it. Another request for it can be complete in between."""
+    pool = BlockPool(MIB)
+    find = pool._find
+
+    def fill(data: Any) -> None:
+        data[:] = ord("a")
+
+    def find_before_another_request(key: Any) -> Any:
+        monkeypatch.setattr(pool, "_find", find)
+        found = find(key)
+        assert pool.get("key", 100, fill, lambda: 1) is not None
+        return found
+
+    def never(data: Any) -> None:
+        raise AssertionError("the block was assembled twice")
+
+    monkeypatch.setattr(pool, "_find", find_before_another_request)
+    data = pool.get("key", 100, never, lambda: 1)
+    assert data is not None
+    assert bytes(data) == b"a" * 100
+    assert pool.nbytes == 100
+    # It is in use by nobody, so that there is room for a block of the whole capacity.
+    assert pool._blocks["key"].users == 0
+    assert pool.get("other", MIB, lambda data: None, lambda: 1) is not None
+    assert "key" not in pool
+    pool.close()

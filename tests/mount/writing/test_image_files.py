@@ -158,6 +158,24 @@ def check_equal_images(first: Path, second: Path, has_position: bool) -> None:
         np.testing.assert_allclose(one.GetDirection(), other.GetDirection(), atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["c.nrrd", "e.mha"])
+def test_an_open_file_of_other_bytes_than_those_of_the_array_is_not_the_array(
+    name: str, operations: WritableOperations, tmp_path: Path
+) -> None:
+    """A compressed file is stored when it is flushed. Its open handle still shows what was written."""
+    WRITERS[name][0](str(tmp_path / name))
+    content = (tmp_path / name).read_bytes()
+    stem, _ = stem_and_suffix(name)
+    assert len(content) < DATA.nbytes
+    handle = operations.create(f"/{name}", 0o644)
+    operations.write(f"/{name}", content, 0, handle)
+    operations.flush(f"/{name}", handle)
+    np.testing.assert_array_equal(root_of(operations)[stem][...], DATA)
+    assert bytes(operations.read(f"/{name}", len(content) + 1, 0, handle)) == content
+    operations.release(f"/{name}", handle)
+    np.testing.assert_array_equal(root_of(operations)[stem][...], DATA)
+
+
 @pytest.mark.parametrize("name", WRITERS)
 def test_an_incomplete_or_damaged_image_file_is_an_error_and_is_kept(
     name: str, operations: WritableOperations, tmp_path: Path, caplog: pytest.LogCaptureFixture
