@@ -32,7 +32,7 @@ from zarrfs.testing import CountingStore, FailingStore
 from zarrfs.tools import build_pyramid
 from zarrfs.tools.pyramids.downsampling import METHODS, Method, downsample
 from zarrfs.tools.pyramids.levels import level_paths, plan_levels
-from zarrfs.tools.pyramids.passes import LevelGrid, plan_passes
+from zarrfs.tools.pyramids.passes import LevelGrid, Pass, plan_passes
 
 Values = np.ndarray[Any, Any]
 
@@ -517,3 +517,17 @@ def test_a_dry_run_plans_later_passes_from_the_first_one(tmp_path: Path) -> None
     assert times == sorted(times, reverse=True)
     assert [estimate.sampled > 0 for estimate in report.estimates] == [True, False, False]
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_each_thread_processes_blocks_of_an_array_that_fits_into_the_memory() -> None:
+    grids = [LevelGrid((256 >> n,) * 3, (64, 64, 64), (1 if n == 0 else 2,) * 3) for n in range(4)]
+    chunks, memory = (64, 64, 64), 256 << 20
+    whole, half = (256,) * 3, (128,) * 3
+    assert plan_passes(grids, True, chunks, 2, memory) == [Pass(None, 0, 3, whole)]
+    assert plan_passes(grids, True, chunks, 2, memory, threads=2) == [
+        Pass(None, 0, 1, half),
+        Pass(1, 2, 3, half),
+    ]
+    small = [LevelGrid((64 >> n,) * 3, (16, 16, 16), (1 if n == 0 else 2,) * 3) for n in range(2)]
+    alone = plan_passes(small, True, (16, 16, 16), 2, memory)
+    assert plan_passes(small, True, (16, 16, 16), 2, memory, threads=8) == alone

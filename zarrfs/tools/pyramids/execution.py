@@ -152,7 +152,8 @@ class PyramidRun:
             for level, spec in zip(plan.levels, plan.specs, strict=True)
         ]
         chunks = source.spec.chunk_grid.chunk_shape or source.shape
-        return plan_passes(grids, plan.writes_first, chunks, source.dtype.itemsize, self.memory)
+        threads = self.executor.threads(CORES)
+        return plan_passes(grids, plan.writes_first, chunks, source.dtype.itemsize, self.memory, threads)
 
     def _create(self, store: Store, path: str, spec: ArraySpec, cache: ChunkCache) -> Array:
         """Create the array of a level, or return the existing one if an interrupted run is resumed."""

@@ -16,6 +16,12 @@ __all__ = ["LevelGrid", "Pass", "plan_passes"]
 BUFFERS = 2
 """The memory of a block relative to its values: the values, and sums in a larger data type."""
 
+BLOCKS_PER_THREAD = 2
+"""The number of blocks of the first pass for each thread, if the array is large enough."""
+
+MIN_SHARED_BLOCK = 1 << 20
+"""The number of elements up to which blocks are not made smaller for the sake of several threads."""
+
 
 @dataclass(frozen=True)
 class LevelGrid:
@@ -45,17 +51,22 @@ def plan_passes(
     source_chunks: Sequence[int],
     itemsize: int,
     memory: int,
+    threads: int = 1,
 ) -> list[Pass]:
     """Return the passes that build all levels.
 
     ``writes_first`` states whether level 0 is written, as a copy of the source. A pass builds at least one level. It
     builds more as long as a block needs at most ``memory`` bytes. Blocks are extended towards the chunks of the source,
-    ``source_chunks``, so that few of these are decoded more than once.
+    ``source_chunks``, so that few of these are decoded more than once. With more than one thread, blocks are so small
+    that each thread processes several blocks of the array, where the chunks permit it.
     """
     passes = []
     base = 0
     first = 0 if writes_first else 1
     limit = memory // (BUFFERS * max(1, itemsize))
+    if threads > 1:
+        share = prod(grids[0].shape) // (BLOCKS_PER_THREAD * threads)
+        limit = min(limit, max(share, MIN_SHARED_BLOCK))
     while first < len(grids):
         block = _block(grids, base, first, first)
         last = first

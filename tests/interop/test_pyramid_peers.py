@@ -1,0 +1,37 @@
+"""The levels of ``zarrfs pyramid`` equal those of ngff-zarr and ome-zarr-py where the method is the same."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from benchmarks.pyramids import CONTENDERS, Contender, differences, level_arrays, run_contender, write_source
+
+LEVELS = 3
+SHAPE = (48, 80, 64)
+PEERS = [contender for contender in CONTENDERS if contender.module != "zarrfs"]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("peers") / "source.zarr"
+    write_source(path, SHAPE)
+    return path
+
+
+@pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
+def test_levels_are_those_of_the_peer(peer: Contender, source: Path, tmp_path: Path) -> None:
+    if find_spec(peer.module) is None:
+        pytest.skip(f"{peer.module} is not installed (the extra peers)")
+    (ours,) = (item for item in CONTENDERS if item.name == f"zarrfs, {peer.method}")
+    for contender, name in ((ours, "ours"), (peer, "theirs")):
+        run_contender(contender, source, tmp_path / name, LEVELS, sys.executable)
+    if peer.module == "ngff_zarr":
+        assert differences(tmp_path / "ours", tmp_path / "theirs") == "equal"
+    else:
+        # ome-zarr rounds means down at each level, and its nearest element is another one of the window.
+        shapes = [[level.shape for level in level_arrays(tmp_path / name)] for name in ("ours", "theirs")]
+        assert shapes[0] == shapes[1]
