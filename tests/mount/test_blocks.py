@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +20,7 @@ from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes
 from zarrfs.engine.io.flat import block_grid
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError
-from zarrfs.mount.reading import block, blocks
+from zarrfs.mount.reading import block, block_reader, blocks
 from zarrfs.mount.reading.access_pattern import AccessPattern, Pattern
 from zarrfs.mount.reading.block_reader import BlockReader
 from zarrfs.mount.reading.blocks import BlockPool
@@ -238,6 +239,7 @@ def test_a_pool_without_room_reads_directly() -> None:
 
 def test_readers_of_more_blocks_than_fit_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(block, "IN_USE_SECONDS", TIMEOUT)
+    monkeypatch.setattr(block, "LATE_SECONDS", TIMEOUT)
     monkeypatch.setattr(blocks, "MAX_WAITING_SECONDS", TIMEOUT)
     _, array = counted(chunks=(8, 64, 256))
     pool = BlockPool(MIB // 2)  # two blocks
@@ -302,6 +304,7 @@ def test_a_read_of_a_block_that_is_being_assembled_decodes_no_chunk_again(
 def test_a_block_stays_until_each_range_of_it_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last reads of a block may arrive after those of the next one."""
     monkeypatch.setattr(block, "IN_USE_SECONDS", TIMEOUT)
+    monkeypatch.setattr(block, "LATE_SECONDS", TIMEOUT)
     store, array = counted(chunks=(8, 64, 256))
     pool = BlockPool(MIB // 2)  # two blocks
     reader = BlockReader(ArrayStream(array), pool)
@@ -328,6 +331,42 @@ def test_a_block_stays_until_each_range_of_it_was_read(monkeypatch: pytest.Monke
     pool.close()
     assert pool.statistics.assembled == 8
     assert set(store.keys.values()) == {1}, store.keys
+
+
+@pytest.mark.parametrize("readers", [1, 8])
+@pytest.mark.parametrize("options", [{}, {"shards": (32, 64, 256)}], ids=["chunks", "shards"])
+def test_requests_in_any_order_decode_each_chunk_once(
+    options: dict[str, Any], readers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel asks for each page once, for any of the readers, with several requests at the same time."""
+    for name in ("IN_USE_SECONDS", "LATE_SECONDS"):
+        monkeypatch.setattr(block, name, TIMEOUT)
+    for name in ("MAX_ASSEMBLY_SECONDS", "MAX_WAITING_SECONDS"):
+        monkeypatch.setattr(blocks, name, TIMEOUT)
+    monkeypatch.setattr(block_reader, "PASS_SECONDS", TIMEOUT)
+    store, array = counted(chunks=(16, 32, 64), **options)
+    pool = BlockPool(16 * MIB if readers > 1 else MIB)  # two blocks for one reader
+    content = VirtualFileContent([ArraySegment(array)])
+    files = [OpenFile(content, pool) for _ in range(readers)]
+    rng = np.random.default_rng(readers)
+    size, window = 128 * KIB, 2
+    offsets = np.arange(0, NOISE.nbytes, size)
+    arrivals = offsets[np.argsort(np.arange(len(offsets)) + rng.uniform(0, window, len(offsets)))]
+    expected = NOISE.tobytes()
+    store.reset()
+
+    def read(offset: int, number: int) -> bool:
+        return bytes(files[number].read(offset, size)) == expected[offset : offset + size]
+
+    with ThreadPoolExecutor(3) as executor:
+        numbers = rng.integers(readers, size=len(arrivals))
+        assert all(executor.map(read, map(int, arrivals), map(int, numbers)))
+    pool.close()
+    chunk_count = NOISE.nbytes // (16 * 32 * 64 * 2)
+    if not options:
+        assert {count for key, count in store.keys.items() if key.startswith("c/")} == {1}
+        assert len(store.keys) >= chunk_count
+    assert store.bytes_read <= array.nbytes_stored() * 1.01
 
 
 def test_a_read_of_the_next_block_of_a_pass_assembles_it() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from math import prod
 
@@ -73,12 +74,12 @@ class BlockGrid:
         start = period * self.period + index * self.block
         return start, min(start + self.block, (period + 1) * self.period, self.nbytes)
 
-    @property
+    @cached_property
     def count(self) -> int:
         """The number of blocks."""
         return self.find(self.nbytes - 1) + 1 if self.nbytes else 0
 
-    @property
+    @cached_property
     def _blocks_per_period(self) -> int:
         return -(-self.period // self.block)
 

@@ -17,9 +17,13 @@ __all__ = ["Block", "units_of"]
 IN_USE_SECONDS = 0.1
 """A block that has not been read completely is kept for this time after the last read of it."""
 
+LATE_SECONDS = 0.03
+"""The same for a block of which little has not been read: the last requests may be late, or the kernel has the pages.
+"""
+
 MAX_UNREAD_NBYTES = 1 << 20
-"""A window of which at most this many bytes, or a quarter, were not read counts as read completely: it is larger than
-the reads.
+"""Of a block little has not been read if it is at most this many bytes, or a quarter of the block. A window then counts
+as read completely: it is larger than the reads.
 """
 
 UNIT_NBYTES = 64 << 10
@@ -90,11 +94,18 @@ class Block:
     def is_read(self) -> bool:
         """Whether all of it was read, so that no read that is in progress needs it."""
         if self.is_window:
-            return self.nbytes - self.served_nbytes <= min(MAX_UNREAD_NBYTES, self.nbytes // 4)
+            return self._is_almost_read
         return self.units == units_of(0, self.nbytes, self.nbytes)
 
     @property
     def is_in_use(self) -> bool:
         if not self.done.is_set():
             return True
-        return not self.is_read and time.monotonic() - self.used_at < IN_USE_SECONDS
+        if self.is_read:
+            return False
+        idle = time.monotonic() - self.used_at
+        return idle < (LATE_SECONDS if self._is_almost_read else IN_USE_SECONDS)
+
+    @property
+    def _is_almost_read(self) -> bool:
+        return self.nbytes - self.served_nbytes <= min(MAX_UNREAD_NBYTES, self.nbytes // 4)

@@ -160,14 +160,18 @@ class BlockReader:
             seconds = MAX_REMOTE_ASSEMBLY_SECONDS if self._stream.has_high_latency else None
             return self.pool.find(key, version, used, seconds)
         data = self._get(request, used)
-        if data is not None and read_ahead and number + 1 < self.grid.count:
-            self.pool.read_ahead(*self._block_request(number + 1))
+        following = number + 1
+        is_needed = read_ahead and following < self.grid.count and (self._key, following) not in self.pool
+        if data is not None and is_needed:
+            self.pool.read_ahead(*self._block_request(following))
         return data
 
     def _continues_pass(self, number: int) -> bool:
-        """Return whether a sequential access, of any open file, has reached a block or will reach it next."""
+        """Return whether a sequential access, of any open file, has reached a block or will reach it next. The last
+        requests for the previous block may be late.
+        """
         last, at = self._pass
-        return last <= number <= last + 1 and time.monotonic() - at < PASS_SECONDS
+        return abs(number - last) <= 1 and time.monotonic() - at < PASS_SECONDS
 
     def _get(self, request: _Request, used: tuple[int, int], *, is_window: bool = False) -> Bytes | None:
         """Return a block or window of which a range is used, or None if it cannot be assembled now.
