@@ -12,6 +12,7 @@ import pytest
 
 import zarrfs
 from tests.processes import run_together
+from tests.threads import run_in_threads
 from zarrfs.engine.locations import open_store
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.memory import MemoryStore
@@ -77,25 +78,6 @@ def test_concurrent_appends_and_attributes_of_processes_are_all_kept(layout: str
     check_attributes(found)
 
 
-def run_threads(work: Callable[[int], object], count: int = WRITERS) -> None:
-    errors: list[BaseException] = []
-    start = threading.Barrier(count)
-
-    def run(own: int) -> None:
-        try:
-            start.wait()
-            work(own)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(own,)) for own in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
-
-
 @pytest.mark.parametrize("synchronizer", [None, zarrfs.ThreadSynchronizer()], ids=["none", "threads"])
 @pytest.mark.parametrize("objects", ["one", "several"])
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -116,7 +98,7 @@ def test_concurrent_appends_and_attributes_of_threads_are_all_kept(
             array.attrs[f"{own}.{number}"] = number
             array.attrs.update({f"{own}.last": number})
 
-    run_threads(append)
+    run_in_threads(append, range(WRITERS))
     found = zarrfs.open_array(store)
     check_blocks(found[...])
     check_attributes(found)
@@ -143,7 +125,7 @@ def test_a_concurrent_refresh_does_not_disturb_appends() -> None:
             array.append(np.full((ROWS, 4), number + 1, "u2"))
         ended.set()
 
-    run_threads(work, 2)
+    run_in_threads(work, range(2))
     check_blocks(array[...], 1, 40)
 
 

@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 import zarrfs
 from tests.processes import TIMEOUT
+from tests.threads import run_in_threads
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError, ChunkEncodeError, ReadOnlyError, SelectionError
 from zarrfs.testing import CountingStore
@@ -349,11 +350,7 @@ def test_concurrent_writes_to_one_chunk_are_all_kept() -> None:
             for column in range(40):
                 array[row, column] = row * 100 + column + 1
 
-        threads = [threading.Thread(target=write, args=(row,)) for row in range(0, 40, 10)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_in_threads(write, range(0, 40, 10))
         for row in range(0, 40, 10):
             np.testing.assert_array_equal(array[row], np.arange(40) + row * 100 + 1)
 

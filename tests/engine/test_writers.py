@@ -6,7 +6,6 @@ import pickle
 import random
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 
 import zarrfs
 from tests.processes import run_together, running
+from tests.threads import run_in_threads
 from zarrfs.engine.stores.memory import MemoryStore
 
 LAYOUTS: dict[str, dict[str, Any]] = {
@@ -56,11 +56,7 @@ def test_concurrent_writes_through_separate_array_objects_are_all_kept(layout: s
             for column in range(16):
                 array[row, column] = row * 16 + column + 1
 
-    threads = [threading.Thread(target=write, args=(own,)) for own in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads(write, range(4))
     assert np.array_equal(zarrfs.open_array(store)[...], np.arange(1, 257).reshape(16, 16))
 
 

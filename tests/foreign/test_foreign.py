@@ -6,7 +6,6 @@ import importlib.util
 import json
 import os
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from zarrfs_viewer.images.opening import open_dataset
 from zarrfs_viewer.locations import absolute_location, node_location
 
 import zarrfs
+from tests.threads import run_in_threads
 from zarrfs.errors import ZarrError
 from zarrfs.foreign.contiguous import ContiguousValues
 from zarrfs.foreign.opening import open_node
@@ -184,17 +184,7 @@ def test_the_datasets_of_an_hdf5_file_are_arrays(tmp_path: Path, caplog: pytest.
     assert np.array_equal(root["images/whole"][1:3, 4:9], data[1:3, 4:9])
     assert root["number"][()] == 7
     assert np.array_equal(open_node(str(tmp_path / "a.h5/images"), "raw")[...], data)
-    results: list[bool] = []
-
-    def read() -> None:
-        results.append(np.array_equal(raw[...], data))
-
-    threads = [threading.Thread(target=read) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert results == [True] * 4
+    assert run_in_threads(lambda _: np.array_equal(raw[...], data), range(4)) == [True] * 4
     root.store.close()
     root.store.close()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ import zarrfs
 from tests.engine.native.executors import native, outcome, python, require_library
 from tests.faults import chunks as hostile_chunks
 from tests.faults.hostile import Case
+from tests.threads import run_in_threads
 from zarrfs.engine.io import native_plan, native_reading
 
 VALUES = np.arange(4 * 6 * 5, dtype="<u2").reshape(4, 6, 5)
@@ -331,22 +331,12 @@ def test_the_number_of_threads_follows_the_option(
 
 
 def test_many_threads_read_at_once(many_chunks: zarrfs.Array) -> None:
-    failures: list[BaseException] = []
-
-    def read() -> None:
-        try:
-            for _ in range(5):
-                np.testing.assert_array_equal(many_chunks[...], expected_values())
-        except BaseException as error:
-            failures.append(error)
+    def read(_: int) -> None:
+        for _ in range(5):
+            np.testing.assert_array_equal(many_chunks[...], expected_values())
 
     with native():
-        threads = [threading.Thread(target=read) for _ in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert not failures
+        run_in_threads(read, range(6))
 
 
 def test_a_forked_process_reads(many_chunks: zarrfs.Array) -> None:

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import zarrfs
 from tests.engine.native.executors import native, python
 from tests.engine.native.test_equivalence import Case, blosc, cases, codec
+from tests.threads import run_in_threads
 from zarrfs.engine.io import native_writing
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
@@ -295,23 +296,14 @@ def test_a_full_disk_leaves_the_old_data(layout: dict[str, Any], tmp_path: Path)
 def test_threads_do_not_overwrite_each_others_data(layout: dict[str, Any], tmp_path: Path) -> None:
     """Each thread writes other rows of the same chunks, natively or in Python if another thread holds the lock."""
     array = zarrfs.create_array(tmp_path, shape=VALUES.shape, dtype="uint16", **layout)
-    failures = []
 
-    def run(first: int) -> None:
-        try:
-            own = zarrfs.open_array(tmp_path, mode="r+", cache_size=0)
-            for row in range(first, VALUES.shape[0], 4):
-                own[row] = VALUES[row]
-        except Exception as error:
-            failures.append(error)
+    def write(first: int) -> None:
+        own = zarrfs.open_array(tmp_path, mode="r+", cache_size=0)
+        for row in range(first, VALUES.shape[0], 4):
+            own[row] = VALUES[row]
 
     with native() as record:
-        threads = [threading.Thread(target=run, args=(first,)) for first in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert not failures
+        run_in_threads(write, range(4))
     assert record.writes == VALUES.shape[0]
     np.testing.assert_array_equal(array[...], VALUES)
     tree(tmp_path)

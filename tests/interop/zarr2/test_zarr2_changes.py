@@ -12,6 +12,7 @@ import pytest
 import zarrfs
 from tests.interop.samples import same_bits
 from tests.interop.zarr2.zarr2_environment import Zarr2
+from tests.threads import run_in_threads
 
 DATA = np.arange(42, dtype="<i4").reshape(7, 6)
 OPTIONS: dict[str, Any] = {"shape": DATA.shape, "chunks": (3, 2), "dtype": DATA.dtype, "fill_value": -5}
@@ -157,11 +158,7 @@ def test_a_lock_excludes_other_threads(tmp_path: Path) -> None:
                 most.append(len(inside))
                 inside.remove(number)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads(work, range(4))
     assert max(most) == 1
     assert len(most) == 200
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 import zarrfs
 from tests.mount.test_operations import errno_of
 from tests.mount.writing.layouts import LAYOUTS, create_array, operations_of
+from tests.threads import run_in_threads
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import StoreError
 from zarrfs.mount.writing.write_buffer import IDLE_SECONDS, RETRY_SECONDS, WriteBuffer
@@ -183,27 +183,18 @@ def test_threads_write_different_bytes_of_one_array(layout: str, tmp_path: Path)
     expected = bytearray(create_array(tmp_path / "a.zarr", layout).tobytes())
     operations = operations_of(tmp_path / "a.zarr", WriteBuffer(2000))
     handle = operations.open("/img.raw", os.O_RDWR)
-    errors: list[Exception] = []
 
     def write(first: int) -> None:
-        try:
-            rng = np.random.default_rng(first)
-            for start in rng.permutation(np.arange(first, len(expected), 97 * 4)).tolist():
-                value = rng.bytes(min(97, len(expected) - start))
-                operations.write("/img.raw", value, start, handle)
-                assert bytes(operations.read("/img.raw", len(value), start, handle)) == value
-                expected[start : start + len(value)] = value
-                if start % 5 == 0:
-                    operations.fsync("/img.raw", 0, handle)
-        except Exception as error:
-            errors.append(error)
+        rng = np.random.default_rng(first)
+        for start in rng.permutation(np.arange(first, len(expected), 97 * 4)).tolist():
+            value = rng.bytes(min(97, len(expected) - start))
+            operations.write("/img.raw", value, start, handle)
+            assert bytes(operations.read("/img.raw", len(value), start, handle)) == value
+            expected[start : start + len(value)] = value
+            if start % 5 == 0:
+                operations.fsync("/img.raw", 0, handle)
 
-    threads = [threading.Thread(target=write, args=(97 * number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
+    run_in_threads(write, range(0, 4 * 97, 97))
     operations.destroy("/")
     assert bytes(zarrfs.open_array(tmp_path / "a.zarr", "img").read_bytes(0, len(expected))) == expected
 

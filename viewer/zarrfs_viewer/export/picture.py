@@ -6,7 +6,7 @@ from zarrfs_viewer.display.resolve import resolve
 from zarrfs_viewer.export.writers import ExportRegion
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.rendering.compose import Pixels
-from zarrfs_viewer.rendering.renderer import Frame, FrameRenderer
+from zarrfs_viewer.rendering.renderer import Frame, complete_frame
 from zarrfs_viewer.state.view_state import ViewIntent, Viewport, with_level_lock
 
 __all__ = ["render_region", "render_view"]
@@ -37,15 +37,4 @@ def render_view(
     """Return the complete frame of a viewport of any size, from the level that its zoom needs. Blocks. Raises
     ZarrError.
     """
-    state = resolve(intent, image, viewport, overlays)
-    images = {layer.image.uid: layer.image for layer in state.layers}
-    target_planes = {layer.planes[-1] for layer in state.layers}
-    tiles = {
-        request.key: images[request.key.plane.image].read_tile(request.key)
-        for request in state.tiles
-        if request.key.plane in target_planes
-    }
-    frame = FrameRenderer().render(state, tiles.get, settled=True)
-    if frame is None:
-        raise RuntimeError("a settled frame is never None")
-    return frame
+    return complete_frame(resolve(intent, image, viewport, overlays))

@@ -23,7 +23,7 @@ from zarrfs_viewer.rendering.sampling import Fetch, LayerBuffer, resample, sampl
 from zarrfs_viewer.state.view_state import ChannelSettings
 from zarrfs_viewer.streaming.streamer import TileError
 
-__all__ = ["Frame", "FrameRenderer"]
+__all__ = ["Frame", "FrameRenderer", "complete_frame"]
 
 LayerId = tuple[Any, ...]
 
@@ -159,6 +159,21 @@ class FrameRenderer:
             limits = _choose_limits(channel, layer, buffer)
             self._limits[_limits_id(layer)] = limits, complete
         return replace(channel, limits=limits)
+
+
+def complete_frame(state: DisplayState) -> Frame:
+    """Return the frame of a state. The tiles of its target level are read here. Blocks. Raises ZarrError."""
+    images = {layer.image.uid: layer.image for layer in state.layers}
+    target_planes = {layer.planes[-1] for layer in state.layers}
+    tiles = {
+        request.key: images[request.key.plane.image].read_tile(request.key)
+        for request in state.tiles
+        if request.key.plane in target_planes
+    }
+    frame = FrameRenderer().render(state, tiles.get, settled=True)
+    if frame is None:
+        raise RuntimeError("a settled frame is never None")
+    return frame
 
 
 def _layer_id(layer: Layer) -> LayerId:

@@ -10,7 +10,7 @@ from zarrfs_viewer.display.resolve import resolve
 from zarrfs_viewer.images.dataset import initial_intent
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.rendering.compose import Pixels
-from zarrfs_viewer.rendering.renderer import Frame, FrameRenderer
+from zarrfs_viewer.rendering.renderer import Frame, complete_frame
 from zarrfs_viewer.state.view_state import fit
 
 __all__ = ["Limits", "automatic_limits", "shared_limits", "thumbnail"]
@@ -60,14 +60,4 @@ def _frame(image: Image, size: int, limits: Limits) -> Frame:
         pairs = zip(intent.channels, limits, strict=True)
         channels = tuple(replace(channel, limits=channel.limits or limit) for channel, limit in pairs)
         intent = replace(intent, channels=channels)
-    state = resolve(intent, image, viewport)
-    target_planes = {layer.planes[-1] for layer in state.layers}
-    tiles = {
-        request.key: image.read_tile(request.key)
-        for request in state.tiles
-        if request.key.plane in target_planes
-    }
-    frame = FrameRenderer().render(state, tiles.get, settled=True)
-    if frame is None:
-        raise RuntimeError("a settled frame is never None")
-    return frame
+    return complete_frame(resolve(intent, image, viewport))
