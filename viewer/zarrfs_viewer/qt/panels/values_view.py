@@ -42,23 +42,28 @@ MAX_LEADING = 8
 
 
 class PageModel(QAbstractTableModel):
-    """One page of values."""
+    """One page of values.
+
+    Qt asks for the number of rows and columns 20 000 times to paint a page whose cells are all selected.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.page: ValuePage | None = None
+        self._row_count = self._column_count = 0
 
     def show_page(self, page: ValuePage | None) -> None:
         """Display another page."""
         self.beginResetModel()
         self.page = page
+        self._row_count, self._column_count = (0, 0) if page is None else (page.row_count, len(page.columns))
         self.endResetModel()
 
     def rowCount(self, parent: QModelIndex | None = None) -> int:
-        return 0 if self.page is None or (parent is not None and parent.isValid()) else self.page.row_count
+        return self._row_count if parent is None or not parent.isValid() else 0
 
     def columnCount(self, parent: QModelIndex | None = None) -> int:
-        return 0 if self.page is None or (parent is not None and parent.isValid()) else len(self.page.columns)
+        return self._column_count if parent is None or not parent.isValid() else 0
 
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if self.page is None or role not in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
