@@ -234,9 +234,28 @@ class RandomSession:
 
     def _new_window(self) -> None:
         settings = QSettings(str(self._scratch / "settings.ini"), QSettings.Format.IniFormat)
-        self._window = MainWindow(settings)
+        in_steps = self._rng.random() < 0.5
+        self._window = MainWindow(settings, in_steps)
         self._window.show()
+        if in_steps:
+            self._complete_in_steps(self._window)
         self._beat = time.thread_time()
+
+    def _complete_in_steps(self, window: MainWindow) -> None:
+        """Complete a window as the application does. Locations are opened before, and sometimes it is closed before."""
+        self._recent.append("complete the window in steps")
+        window.complete_in_steps()
+        window.open_location(str(self._rng.choice(self._locations)))
+        if self._rng.random() < 0.3:
+            self._settle(self._rng.random() * 0.1)
+            self._close_window()
+            self._new_window()
+            return
+        end = time.monotonic() + SETTLE_SECONDS
+        while not window.is_complete and time.monotonic() < end:
+            self._settle(0.01)
+        if not window.is_complete:
+            self._faults.append("the parts of the window were not created")
 
     def _close_window(self) -> None:
         window, self._window = self._window, None
