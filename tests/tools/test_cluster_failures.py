@@ -6,8 +6,10 @@ states how to resume, and resuming is correct.
 
 from __future__ import annotations
 
+import logging
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -24,9 +26,10 @@ import pytest
 import zarrfs
 from tests.engine.stores.servers import s3_server
 from tests.processes import TIMEOUT
-from tests.tools.dask_servers import SlowItem, scheduler, worker
+from tests.tools.dask_servers import RecordItem, SlowItem, scheduler, worker
 from zarrfs.errors import StoreError
 from zarrfs.tools import convert, rechunk, verify
+from zarrfs.tools.copying.cluster import waiting
 from zarrfs.tools.copying.cluster.cluster import Cluster
 
 KILLS = int(os.environ.get("ZARRFS_KILLS", "2"))
@@ -184,6 +187,43 @@ def test_a_slow_worker_delays_only_its_own_tasks(tmp_path: Path) -> None:
     assert Counter(map(int, lines)) == Counter(range(100))
     assert sum(worker.tasks for worker in executor.statistics.values()) == 100
     assert slow not in executor.statistics or executor.statistics[slow].tasks < 50
+
+
+def test_a_worker_that_hangs_is_named_and_its_tasks_run_on_others_when_it_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(waiting, "STALLED_SECONDS", 1.0)
+    with (
+        scheduler(tmp_path / "scheduler.log") as (address, _),
+        worker(address, tmp_path / "worker0.log") as hanging,
+        worker(address, tmp_path / "worker1.log"),
+        distributed.Client(address, set_as_default=False) as client,
+    ):
+        client.wait_for_workers(2, timeout=TIMEOUT)
+        addresses = {pid: worker_address for worker_address, pid in client.run(os.getpid).items()}
+
+        class EndWorker(logging.Handler):
+            def emit(self, record: logging.LogRecord) -> None:
+                if addresses[hanging.pid] in record.getMessage():
+                    hanging.kill()
+
+        handler = EndWorker()
+        logging.getLogger("zarrfs").addHandler(handler)
+        done: list[int] = []
+
+        def progress(count: int) -> None:
+            if not done:
+                hanging.send_signal(signal.SIGSTOP)
+            done.append(count)
+
+        try:
+            Cluster(client).run(RecordItem(str(tmp_path / "notes")), range(200), 1, progress)
+        finally:
+            logging.getLogger("zarrfs").removeHandler(handler)
+    assert set(map(int, (tmp_path / "notes").read_text().split())) == set(range(200))
+    assert sum(done) == 200
+    assert "no task has been completed for" in caplog.text
+    assert addresses[hanging.pid] in caplog.text
 
 
 def test_a_lost_scheduler_is_an_error_and_the_verification_is_resumed(source: Path, tmp_path: Path) -> None:

@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 import pickle
 import secrets
-import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -27,6 +25,7 @@ from zarrfs.errors import LocationError, StoreError, UnsupportedError
 from zarrfs.logs import logger
 from zarrfs.plugins import install_hint
 from zarrfs.tools.copying.cluster.results import BatchResult, WorkerStatistics
+from zarrfs.tools.copying.cluster.waiting import Stall, deferred_interrupt
 from zarrfs.tools.copying.cluster.worker import check_source, check_target, reply_key, run_batch, stop_job
 
 if TYPE_CHECKING:
@@ -216,7 +215,8 @@ class Cluster:
                 pure=False,
             )
 
-        with _deferred_interrupt() as interrupted:
+        stall = Stall()
+        with deferred_interrupt() as interrupted:
             in_flight = as_completed(
                 [submit(batch) for batch in islice(batches, IN_FLIGHT_PER_THREAD * threads)],
                 loop=self.client.loop,
@@ -227,8 +227,11 @@ class Cluster:
                         raise KeyboardInterrupt
                     completed = in_flight.next_batch(block=False)
                     if not completed:
+                        if stall.is_due():
+                            self._report_stall(stall.seconds)
                         interrupted.wait(POLL_SECONDS)
                         continue
+                    stall = Stall()
                     for future in completed:
                         result = self._result(future)
                         self._count(result)
@@ -243,6 +246,17 @@ class Cluster:
             except BaseException as error:
                 self._stop(job, list(in_flight.futures), isinstance(error, KeyboardInterrupt))
                 raise
+
+    def _report_stall(self, seconds: float) -> None:
+        """Log which workers have tasks. The scheduler may not respond either; its loss is detected elsewhere."""
+        with suppress(Exception):
+            workers = [address for address, keys in self.client.processing().items() if keys]
+            logger.warning(
+                "no task has been completed for %.0f s; tasks are on the workers %s. If one of them hangs, end its "
+                "process: its tasks then run on other workers",
+                seconds,
+                ", ".join(sorted(workers)) or "(none)",
+            )
 
     def _count(self, result: BatchResult) -> None:
         statistics = self.statistics.setdefault(result.worker, WorkerStatistics())
@@ -294,31 +308,6 @@ class Cluster:
         with suppress(Exception):
             self.client.cancel(futures, force=True)
             self.client.run(stop_job, job, on_error="ignore")
-
-
-@contextmanager
-def _deferred_interrupt() -> Iterator[threading.Event]:
-    """Set the event on SIGINT instead of raising KeyboardInterrupt, if this thread receives signals.
-
-    Python discards an exception that is raised while a finalizer runs. Futures of Dask have finalizers that take locks,
-    so that a KeyboardInterrupt can be lost there. A handler that another program has installed stays in place.
-    """
-    interrupted = threading.Event()
-    is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if not is_default or threading.current_thread() is not threading.main_thread():
-        yield interrupted
-        return
-
-    def handle(number: int, frame: object) -> None:
-        if interrupted.is_set():  # A second Ctrl-C does not wait for the result that is being fetched.
-            raise KeyboardInterrupt
-        interrupted.set()
-
-    signal.signal(signal.SIGINT, handle)
-    try:
-        yield interrupted
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _pickled(value: Any) -> bytes:
