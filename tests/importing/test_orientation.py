@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
+from collections.abc import Callable
 from itertools import permutations, product
 from pathlib import Path
 from typing import Any
@@ -235,6 +236,49 @@ def test_levels_of_a_pyramid_have_the_same_frame(tmp_path: Path) -> None:
     mean = apply_affine(affine, (factors - 1) / 2)
     np.testing.assert_allclose(small.affine[:3, 3], mean, atol=1e-4)
     np.testing.assert_allclose(small.affine[:3, :3], affine[:3, :3] * factors, atol=1e-4)
+
+
+@pytest.mark.parametrize("space", ["space: right-anterior-superior", "space dimension: 3"])
+def test_nrrd_with_a_position_and_no_directions(space: str, tmp_path: Path) -> None:
+    header = f"NRRD0004\ntype: ushort\ndimension: 3\n{space}\nsizes: 4 5 6\nendian: little\nencoding: raw\n"
+    header += "space origin: (1,2,3)\n\n"
+    (tmp_path / "a.nrrd").write_bytes(header.encode() + DATA.tobytes("F"))
+    import_files([tmp_path / "a.nrrd"], tmp_path / "image.zarr")
+    group = zarrfs.open_group(tmp_path / "image.zarr")
+    write_views(group, tmp_path)
+    expected = points_by_itk(tmp_path / "a.nrrd")
+    for suffix in VIEWS:
+        for program, points in read_points(tmp_path / f"img{suffix}").items():
+            np.testing.assert_allclose(points, expected, atol=1e-6, err_msg=f"{suffix}, {program}")
+
+
+@pytest.mark.usefixtures("caplog")
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("a.nii", lambda data: data[:280] + np.array([1e30, np.inf, np.nan], "<f4").tobytes() + data[292:]),
+        ("a.nii", lambda data: data[:280] + bytes(48) + data[328:]),
+        (
+            "a.nrrd",
+            lambda data: data.replace(b"(1,0,0)", b"(1e308,1e308,0)").replace(b"(0,1,0)", b"(0,1e-320,0)"),
+        ),
+        ("a.nrrd", lambda data: data.replace(b"(1,0,0)", b"(0,1,0)")),
+        ("a.nrrd", lambda data: data.replace(b"(1,0,0)", b"(nan,0,0)")),
+        ("a.mha", lambda data: data.replace(b"TransformMatrix = 1 0 0", b"TransformMatrix = nan 0 0")),
+        ("a.mha", lambda data: data.replace(b"TransformMatrix = 1 0 0", b"TransformMatrix = 0 0 1")),
+    ],
+)
+def test_the_elements_of_a_file_with_a_damaged_transformation_can_be_read(
+    name: str, change: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    WRITERS[name](tmp_path / name, affine_of(LPS, (1, 1, 1), (0, 0, 0)))
+    damaged = change((tmp_path / name).read_bytes())
+    assert damaged != (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(damaged)
+    import_files([tmp_path / name], tmp_path / "image.zarr")
+    group = zarrfs.open_group(tmp_path / "image.zarr")
+    np.testing.assert_array_equal(group["0"][...], DATA.T)
+    write_views(group, tmp_path)
 
 
 def test_a_transformation_with_the_code_0_is_no_orientation(tmp_path: Path) -> None:

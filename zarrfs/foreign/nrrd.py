@@ -145,26 +145,32 @@ def _axes(header: Mapping[str, Any], ndim: int) -> list[ImageAxis]:
 def _oriented(
     header: Mapping[str, Any], spatial: Sequence[int], axes: Sequence[ImageAxis]
 ) -> list[ImageAxis]:
-    """Return the spatial axes with their orientation; none if the header states none.
+    """Return the spatial axes with position and orientation; none if the header states neither.
 
-    A space without a name is left, posterior, superior, as in ITK, if the axes are not those of the space.
+    As in ITK, a space without a name is left, posterior, superior, and axes without directions are those of this space.
+    The axes have no orientation then, unless they are not those of the space.
     """
     directions, position = header.get("space directions"), header.get("space origin")
-    if directions is None or not 0 < len(spatial) <= 3:
+    if (directions is None and position is None) or not 0 < len(spatial) <= 3:
         return []
-    vectors = [directions[number] for number in spatial]
-    if any(vector is None for vector in vectors):
-        return []
+    chosen = [axes[number] for number in spatial]
     name = str(header.get("space", "")).lower().removesuffix("-time")
     signs = SPACES.get(name, LPS_TO_RAS)
     components = 3 if name in SPACES else len(spatial)
     matrix, origin = np.zeros((len(spatial), 3)), np.zeros(3)
-    matrix[:, :components] = np.array([list(vector) for vector in vectors], np.float64)[:, :components]
     if position is not None:
         origin[:components] = np.array(list(position), np.float64)[:components]
-    if name not in SPACES and is_plain(matrix):
+    if directions is not None:
+        if any(directions[number] is None for number in spatial):
+            return []
+        vectors = np.array([list(directions[number]) for number in spatial], np.float64)
+        matrix[:, :components] = vectors[:, :components]
+        if name in SPACES or not is_plain(matrix):
+            return oriented_axes(chosen, matrix * signs, origin * signs) or []
+    if not np.isfinite(origin).all():
         return []
-    return oriented_axes([axes[number] for number in spatial], matrix * signs, origin * signs) or []
+    places = (origin * signs * LPS_TO_RAS + 0.0).tolist()  # not -0.0
+    return [axis._replace(origin=place) for axis, place in zip(chosen, places, strict=False)]
 
 
 def _scale(header: Mapping[str, Any], number: int) -> float:
@@ -172,7 +178,7 @@ def _scale(header: Mapping[str, Any], number: int) -> float:
     directions: Sequence[Any] | None = header.get("space directions")
     if directions is not None:
         vector = directions[number]
-        length = 0.0 if vector is None else math.sqrt(sum(float(part) ** 2 for part in vector))
+        length = 0.0 if vector is None else math.hypot(*map(float, vector))
         return length if math.isfinite(length) and length > 0 else 1.0
     spacings = header.get("spacings")
     spacing = math.nan if spacings is None else float(spacings[number])

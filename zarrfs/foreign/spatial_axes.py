@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -32,11 +33,11 @@ def oriented_axes(
     perpendicular to all axes of an image with fewer than three is omitted. The scale of an axis is replaced if it
     differs from the length of the vector by more than rounding.
 
-    Returns None if the numbers are not finite, or if the vectors are in one plane.
+    Returns None if the numbers are not finite or the vectors are in one plane: they describe no image then.
     """
     if not (np.isfinite(vectors).all() and np.isfinite(origin).all()):
         return None
-    lengths = np.linalg.norm(vectors, axis=1)
+    lengths = _lengths(vectors)
     if not ((lengths > 0) & np.isfinite(lengths)).all():
         return None
     units = vectors / lengths[:, np.newaxis]
@@ -46,7 +47,10 @@ def oriented_axes(
     if all(item.direction is None for item in orientations):
         # The directions are exact: the positions are numbers of the header, apart from their sign.
         units = np.round(units)
-    positions = np.linalg.lstsq(units.T, origin, rcond=None)[0] if np.any(units % 1) else units @ origin
+    with np.errstate(all="ignore"):
+        positions = np.linalg.lstsq(units.T, origin, rcond=None)[0] if np.any(units % 1) else units @ origin
+    if not np.isfinite(positions).all():
+        return None
     return [
         axis._replace(
             scale=axis.scale if abs(axis.scale - length) <= MAX_ROUNDING * length else float(length),
@@ -60,8 +64,13 @@ def oriented_axes(
 
 def is_plain(vectors: npt.NDArray[np.float64]) -> bool:
     """Return whether the axes are those of the coordinate system, in this order and in these directions."""
-    lengths = np.linalg.norm(vectors, axis=1)
+    lengths = _lengths(vectors)
     return bool(
         (lengths > 0).all()
         and np.allclose(vectors / lengths[:, np.newaxis], np.eye(3)[: len(vectors)], 0, MAX_ROUNDING)
     )
+
+
+def _lengths(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the length of each row. The squares of its numbers need not be representable."""
+    return np.array([math.hypot(*row) for row in vectors.tolist()])
