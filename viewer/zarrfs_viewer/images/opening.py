@@ -29,6 +29,9 @@ ENGINE_MODULES = (
     "zarrfs.engine.io.native_reading",
 )
 
+FREQUENT_DECODERS = ("blosc", "zstd")
+"""The decoders of the native library that most images need."""
+
 MAX_CAUSES = 10
 """The maximum number of chained causes of an error that are examined."""
 
@@ -47,7 +50,10 @@ def import_engine() -> None:
     from zarrfs.engine.native.library import native_library
 
     import_library("numcodecs")
-    native_library()
+    library = native_library()
+    if library is not None:
+        for decoder in FREQUENT_DECODERS:
+            library.supports(decoder)  # the first call loads its functions and tries them
     release_free_memory()
 
 
