@@ -18,7 +18,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from sys import executable
-from typing import Any, TextIO
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 with warnings.catch_warnings():  # pyftpdlib includes a copy of asyncore, which is deprecated.
@@ -44,25 +44,22 @@ __all__ = [
 ]
 
 
-_ports: list[TextIO] = []
-"""Locks on the ports that ``free_port`` has returned, held until the process exits."""
-
-
 def free_port() -> int:
-    """Return a free port. No other test process gets the same port while this process runs."""
+    """Return a free port. No other test process gets the same port while this process runs: a file is locked, whose
+    descriptor stays open until the process exits.
+    """
     folder = Path(tempfile.gettempdir(), f"zarrfs-test-ports-{os.getuid()}")
     folder.mkdir(exist_ok=True)
     while True:
         with socket.socket() as candidate:
             candidate.bind(("127.0.0.1", 0))
             port = int(candidate.getsockname()[1])
-        lock = open(folder / str(port), "w")  # noqa: SIM115 - held until the process ends
+        lock = os.open(folder / str(port), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            lock.close()
+            os.close(lock)
             continue
-        _ports.append(lock)
         return port
 
 
