@@ -300,6 +300,19 @@ def test_a_new_member_with_the_name_of_a_file_is_found(
     assert stat.S_ISDIR(operations.getattr("/a00.npy")["st_mode"])
 
 
+def test_what_is_known_of_former_versions_of_a_group_is_dropped(tmp_path: Path) -> None:
+    group = fill(tmp_path / "s.zarr", 3)
+    clock = Clock()
+    operations = operations_of(tmp_path / "s.zarr", clock=clock)
+    summaries = operations._tree._listing._summaries
+    assert summaries is not None
+    for number in range(4):
+        group.attrs["number"] = number
+        clock.now += REVALIDATION_SECONDS + 1
+        listed(operations)
+        assert len(summaries._kinds) == 1
+
+
 def set_times(path: Path) -> None:
     """Set the times of the directories to the past: a directory that was changed just now has no stamp."""
     for directory in (path, *path.iterdir()):

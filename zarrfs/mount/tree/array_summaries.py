@@ -173,6 +173,9 @@ class ArraySummaries:
             files.append(_FileKind(view.suffix, None, content.size, content.memory_nbytes, counts_stored))
         if len(self._kinds) >= MAX_KINDS:
             self._kinds.clear()
+        for key, kind in list(self._kinds.items()):
+            if _are_replaced(kind.groups, groups):  # Their attributes may be large.
+                self._kinds.pop(key, None)
         self._kinds[(id(template), *map(id, groups))] = _ArrayKind(template, groups, geometry, tuple(files))
 
     def find(self, path: str, name: str, suffix: str) -> Entry | None:
@@ -182,6 +185,11 @@ class ArraySummaries:
     def is_current(self, scanned_at: float) -> bool:
         """Return whether sizes that were determined at a time may be used."""
         return self._clock() - scanned_at < REVALIDATION_SECONDS
+
+
+def _are_replaced(groups: tuple[Group, ...], others: tuple[Group, ...]) -> bool:
+    """Return whether a group is represented by another object than before, because its metadata have changed."""
+    return any(old.path == new.path and old is not new for old in groups for new in others)
 
 
 def _has_template(spec: ArraySpec, template: ArraySpec) -> bool:
