@@ -385,7 +385,9 @@ def test_only_the_qt_package_imports_qt() -> None:
             assert is_in(module, ["zarrfs_viewer.qt"]), module
 
 
-FORMAT_MODULES = {f"zarrfs.engine.formats.{name}" for name in ("v1", "v2", "v3", "n5", "draft2019")}
+FORMAT_MODULES = {
+    f"zarrfs.engine.formats.{name}" for name in ("v1", "v2", "v3", "v3_arrays", "n5", "draft2019")
+}
 
 RULES_FOR_ONE_FORMAT = {
     "zarrfs.ngff.checks.stored",

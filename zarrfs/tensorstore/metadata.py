@@ -21,7 +21,7 @@ from zarrfs.engine.dtypes import (
     data_type_from_v3,
     fill_from_v3,
 )
-from zarrfs.engine.formats.v3 import ARRAY_KEYS
+from zarrfs.engine.formats.v3_arrays import ARRAY_KEYS
 from zarrfs.engine.json_checks import expect_object, expect_shape
 from zarrfs.errors import MetadataError
 from zarrfs.tensorstore.codecs import (

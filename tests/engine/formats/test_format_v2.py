@@ -21,7 +21,7 @@ from zarrfs.engine.chunking.chunk_grids import RectilinearGrid, RegularGrid
 from zarrfs.engine.chunking.chunk_key_encodings import DefaultKeys, V2Keys
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.v2 import array_document, group_document, parse_array, parse_group
-from zarrfs.engine.formats.v3 import parse_array as parse_array_v3
+from zarrfs.engine.formats.v3_arrays import parse_array as parse_array_v3
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore

@@ -20,7 +20,8 @@ from zarrfs.engine.chunking.chunk_grids import RegularGrid
 from zarrfs.engine.chunking.chunk_key_encodings import DefaultKeys
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats import v3
-from zarrfs.engine.formats.v3 import array_document, group_document, parse_array, parse_group, parse_node
+from zarrfs.engine.formats.v3 import group_document, parse_group, parse_node
+from zarrfs.engine.formats.v3_arrays import array_document, parse_array
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore

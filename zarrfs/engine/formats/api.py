@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from zarrfs.engine.dtypes import DataType
-from zarrfs.engine.formats import draft2019, v2, v3
+from zarrfs.engine.formats import draft2019, v2, v3, v3_arrays
 from zarrfs.engine.formats.base import NodeKeys, NodeKind
 from zarrfs.engine.formats.consolidation import Consolidation, V2Consolidation, V3Consolidation
 from zarrfs.engine.formats.features import FormatFeatures
@@ -82,7 +82,7 @@ def array_from_document(document: Mapping[str, Any], where: str) -> ArraySpec:
     if document.get("zarr_format") == 2:
         array = {key: value for key, value in document.items() if key != "attributes"}
         return v2.parse_array(array, document.get("attributes", {}), where)
-    return v3.parse_array(document, where)
+    return v3_arrays.parse_array(document, where)
 
 
 def array_template(data: Buffer) -> tuple[ArraySpec, Mapping[str, Any]] | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from zarrfs.engine.formats import v3
+from zarrfs.engine.formats import v3, v3_arrays
 from zarrfs.engine.formats.base import Format, NodeKind
 from zarrfs.engine.formats.features import FormatFeatures
 from zarrfs.engine.formats.json_document import location
@@ -44,7 +44,7 @@ class TranslatedFormat(Format):
 
     def kind(self, store: Store, path: str) -> NodeKind | None:
         document = self.metadata(store, path)
-        return None if document is None else v3.node_type(document, location(store, path))
+        return None if document is None else v3_arrays.node_type(document, location(store, path))
 
     def read(self, store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:
         document = self.metadata(store, path)
