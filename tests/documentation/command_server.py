@@ -19,6 +19,21 @@ __all__: list[str] = []
 MAX_REQUEST = 1 << 20
 ENCODED_STATUS = 4
 
+MODULES_OF_COMMANDS = (
+    "rich.console",
+    "rich.table",
+    "rich.tree",
+    "aiohttp",
+    "distributed",
+    "fsspec.implementations.http",
+    "h5py",
+    "s3fs",
+    "tifffile",
+    "yaozarrs",
+    "zarrfs.mount",
+)
+"""What commands import when they need it. None of these modules starts threads."""
+
 
 def request(directory: str, arguments: list[str]) -> int:
     """Run a command in the server, and return its exit code."""
@@ -94,16 +109,7 @@ def import_commands() -> None:
 
     for name in COMMANDS:
         import_module(f"zarrfs.cli.{MODULES.get(name, name)}")
-    for name in (
-        "rich.console",
-        "rich.table",
-        "rich.tree",
-        "fsspec",
-        "yaozarrs",
-        "tifffile",
-        "distributed",
-        "zarrfs.mount",
-    ):
+    for name in MODULES_OF_COMMANDS:
         with suppress(ImportError):
             import_module(name)
 

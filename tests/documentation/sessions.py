@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.documentation.pages import ROOT, Block
+from tests.documentation.pages import Block
 from tests.documentation.samples import write_sample
-from tests.processes import TIMEOUT, running
+from tests.documentation.servers import SharedServers
+from tests.processes import TIMEOUT
 from zarrfs.mount import mounts, unmount
 
 __all__ = ["Session", "session"]
@@ -35,11 +34,11 @@ class Session:
     ``https://example.org/`` is a web server for the working directory, and ``s3://bucket`` a bucket of an emulator.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, servers: SharedServers) -> None:
         self.directory = directory
+        self._shared = servers
         self._namespace: dict[str, Any] = {"__name__": "page"}
         self._server = ""
-        self._commands: Path | None = None
         self._servers = ExitStack()
 
     def run(self, block: Block, name: str) -> None:
@@ -76,9 +75,7 @@ class Session:
 
     def _shell(self, command: str) -> str:
         command = self._resolved(command)
-        if self._commands is None:
-            self._commands = self._servers.enter_context(_command_server())
-        paths = [str(self._commands), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+        paths = [str(self._shared.commands), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
         environment = {
             **os.environ,
             "PATH": os.pathsep.join(paths),
@@ -106,7 +103,7 @@ class Session:
 
             self._server = f"{self._servers.enter_context(web_server(self.directory)).url}/"
         if "s3://bucket" in text and "AWS_ENDPOINT_URL" not in os.environ:
-            self._servers.enter_context(_bucket())
+            os.environ |= self._shared.empty_bucket()
         return DIRECTORY.sub(str(self.directory), text).replace(SERVER, self._server)
 
     def close(self) -> None:
@@ -118,10 +115,10 @@ class Session:
 
 
 @contextmanager
-def session(directory: Path) -> Iterator[Session]:
+def session(directory: Path, servers: SharedServers) -> Iterator[Session]:
     """A session in a directory. The environment of the process is restored at the end."""
     environment = dict(os.environ)
-    opened = Session(directory)
+    opened = Session(directory, servers)
     try:
         yield opened
     finally:
@@ -133,51 +130,6 @@ def _restore(environment: Mapping[str, str]) -> None:
     for name in set(os.environ) - set(environment):
         del os.environ[name]
     os.environ.update(environment)
-
-
-@contextmanager
-def _command_server() -> Iterator[Path]:
-    """Run the server that executes ``zarrfs`` commands. Yields a directory with a program ``zarrfs`` that uses it."""
-    program = Path(__file__).with_name("command_server.py")
-    with tempfile.TemporaryDirectory() as scratch:
-        client = Path(scratch, "zarrfs")
-        client.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "{program}" "{scratch}" "$@"\n')
-        client.chmod(0o755)
-        command = [sys.executable, program, scratch]
-        with running(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as process:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"ready\n"
-            yield Path(scratch)
-
-
-@contextmanager
-def _bucket() -> Iterator[None]:
-    """Run an emulator of S3, which s3fs uses by its environment variables. The bucket named ``bucket`` is public."""
-    import s3fs
-
-    from tests.engine.stores.servers import s3_server
-
-    with s3_server() as endpoint:
-        os.environ |= {
-            "AWS_ENDPOINT_URL": endpoint,
-            "AWS_ACCESS_KEY_ID": "key",
-            "AWS_SECRET_ACCESS_KEY": "secret",
-            "AWS_DEFAULT_REGION": "us-east-1",
-        }
-        buckets = s3fs.S3FileSystem(skip_instance_cache=True)
-        buckets.mkdir("bucket")
-        rule = {
-            "Effect": "Allow",
-            "Principal": "*",
-            "Action": "s3:*",
-            "Resource": ["arn:aws:s3:::bucket", "arn:aws:s3:::bucket/*"],
-        }
-        policy = {"Version": "2012-10-17", "Statement": [rule]}
-        buckets.call_s3("put_bucket_policy", Bucket="bucket", Policy=json.dumps(policy))
-        try:
-            yield
-        finally:
-            s3fs.S3FileSystem.clear_instance_cache()  # the next page has another server
 
 
 def _stripped(text: str) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.documentation.pages import DATA_LANGUAGES, EXECUTED_LANGUAGES, PAGES, Block, blocks, name_of
+from tests.documentation.servers import SharedServers
 from tests.documentation.sessions import session
 from tests.mount.mounted import needs_fuse
 
@@ -24,6 +26,13 @@ NOT_RUN: dict[str, dict[str, int]] = {
 """Page -> the reasons why blocks are not executed -> their number."""
 
 
+@pytest.fixture(scope="module")
+def servers() -> Iterator[SharedServers]:
+    shared = SharedServers()
+    yield shared
+    shared.close()
+
+
 def executed(page: Path) -> list[Block]:
     return [block for block in blocks(page) if block.not_run is None and block.language in EXECUTED_LANGUAGES]
 
@@ -38,9 +47,11 @@ def executed(page: Path) -> list[Block]:
     ],
     ids=name_of,
 )
-def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_of_a_page_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, servers: SharedServers
+) -> None:
     monkeypatch.chdir(tmp_path)
-    with session(tmp_path) as opened:
+    with session(tmp_path, servers) as opened:
         for block in executed(page):
             opened.run(block, name_of(page))
 
