@@ -46,7 +46,19 @@ def write_values(
 
 def _parts(array: Array, selection: Selection, memory: int) -> Iterator[np.ndarray[Any, Any]]:
     for part in split_selection(array, selection, memory):
-        yield np.asarray(array[part])
+        yield _read(array, part)
+
+
+def _read(array: Array, selection: Selection) -> np.ndarray[Any, Any]:
+    """Return the selected values in the dtype of the array. A single element is read as a NumPy scalar, which has the
+    byte order of the machine.
+    """
+    values = array[selection]
+    if isinstance(values, np.ndarray):
+        return values
+    element = np.empty((), array.dtype)
+    element[()] = values
+    return element
 
 
 def _check_fixed_size(array: Array, output_format: str) -> None:
@@ -147,7 +159,7 @@ def _whole_planes(array: Array, selection: Selection, memory: int) -> Iterator[n
     """Yield parts that are not cut within the last two dimensions."""
     cut = [axis for axis, item in enumerate(selection) if isinstance(item, slice)][:-2]
     if not cut:
-        yield np.asarray(array[selection])
+        yield _read(array, selection)
         return
     yield from _parts(array, selection, memory)
 
