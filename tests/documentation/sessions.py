@@ -112,6 +112,7 @@ class Session:
             if mount.mountpoint.startswith(str(self.directory)):
                 unmount(mount.mountpoint, lazy=True)
         self._servers.close()
+        close_cached_sessions()
 
 
 @contextmanager
@@ -135,3 +136,17 @@ def _restore(environment: Mapping[str, str]) -> None:
 def _stripped(text: str) -> str:
     """Remove trailing spaces, and empty lines at the beginning and the end."""
     return "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
+
+
+def close_cached_sessions() -> None:
+    """Close the HTTP sessions of the file systems that fsspec shares between users, such as those below a cache.
+
+    Otherwise the garbage collector warns of them in a later test.
+    """
+    from fsspec.asyn import sync
+    from fsspec.implementations.http import HTTPFileSystem
+
+    for file_system in HTTPFileSystem._cache.values():
+        if file_system._session is not None and not file_system._session.closed:
+            sync(file_system.loop, file_system._session.close)
+    HTTPFileSystem.clear_instance_cache()

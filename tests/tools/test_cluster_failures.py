@@ -29,6 +29,7 @@ from tests.processes import TIMEOUT
 from tests.tools.dask_servers import RecordItem, SlowItem, scheduler, worker
 from zarrfs.errors import StoreError
 from zarrfs.tools import convert, rechunk, verify
+from zarrfs.tools.copying.cluster import cluster as cluster_module
 from zarrfs.tools.copying.cluster import waiting
 from zarrfs.tools.copying.cluster.cluster import Cluster
 
@@ -189,10 +190,12 @@ def test_a_slow_worker_delays_only_its_own_tasks(tmp_path: Path) -> None:
     assert slow not in executor.statistics or executor.statistics[slow].tasks < 50
 
 
+@pytest.mark.parametrize("when", ["after a task", "before its result is fetched"])
 def test_a_worker_that_hangs_is_named_and_its_tasks_run_on_others_when_it_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(waiting, "STALLED_SECONDS", 1.0)
+    monkeypatch.setattr(cluster_module, "RESULT_SECONDS", 1.0)
     with (
         scheduler(tmp_path / "scheduler.log") as (address, _),
         worker(address, tmp_path / "worker0.log") as hanging,
@@ -212,10 +215,21 @@ def test_a_worker_that_hangs_is_named_and_its_tasks_run_on_others_when_it_is_end
         done: list[int] = []
 
         def progress(count: int) -> None:
-            if not done:
+            if not done and when == "after a task":
                 hanging.send_signal(signal.SIGSTOP)
             done.append(count)
 
+        stopped: list[str] = []
+        fetch = Cluster._result
+
+        def result(self: Cluster, future: Any, interrupted: Any) -> Any:
+            holders = client.who_has([future]).get(future.key, ())
+            if not stopped and addresses[hanging.pid] in holders and when != "after a task":
+                stopped.append(future.key)
+                hanging.send_signal(signal.SIGSTOP)
+            return fetch(self, future, interrupted)
+
+        monkeypatch.setattr(Cluster, "_result", result)
         try:
             Cluster(client).run(RecordItem(str(tmp_path / "notes")), range(200), 1, progress)
         finally:
@@ -224,6 +238,7 @@ def test_a_worker_that_hangs_is_named_and_its_tasks_run_on_others_when_it_is_end
     assert sum(done) == 200
     assert "no task has been completed for" in caplog.text
     assert addresses[hanging.pid] in caplog.text
+    assert len(stopped) == (when != "after a task")
 
 
 def test_a_lost_scheduler_is_an_error_and_the_verification_is_resumed(source: Path, tmp_path: Path) -> None:

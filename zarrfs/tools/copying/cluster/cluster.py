@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 import secrets
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -46,6 +47,9 @@ IN_FLIGHT_PER_THREAD = 2
 
 POLL_SECONDS = 0.02
 """The time between two checks for completed tasks if none is complete. The queued tasks keep the workers busy."""
+
+RESULT_SECONDS = 5.0
+"""The time for the transfer of the result of a completed task, after which its worker may hang."""
 
 MIN_TASKS_PER_THREAD = 32
 MAX_BATCH_SIZE = 32
@@ -228,12 +232,12 @@ class Cluster:
                     completed = in_flight.next_batch(block=False)
                     if not completed:
                         if stall.is_due():
-                            self._report_stall(stall.seconds)
+                            self._report_stall(stall.seconds, [])
                         interrupted.wait(POLL_SECONDS)
                         continue
                     stall = Stall()
                     for future in completed:
-                        result = self._result(future)
+                        result = self._result(future, interrupted)
                         self._count(result)
                         if on_result is not None:
                             for value in result.values:
@@ -247,10 +251,14 @@ class Cluster:
                 self._stop(job, list(in_flight.futures), isinstance(error, KeyboardInterrupt))
                 raise
 
-    def _report_stall(self, seconds: float) -> None:
-        """Log which workers have tasks. The scheduler may not respond either; its loss is detected elsewhere."""
+    def _report_stall(self, seconds: float, futures: list[Future]) -> None:
+        """Log which workers have tasks, or results of the futures. The scheduler may not respond either; its loss is
+        detected elsewhere.
+        """
         with suppress(Exception):
-            workers = [address for address, keys in self.client.processing().items() if keys]
+            workers = {address for address, keys in self.client.processing().items() if keys}
+            if futures:
+                workers.update(*self.client.who_has(futures).values())
             logger.warning(
                 "no task has been completed for %.0f s; tasks are on the workers %s. If one of them hangs, end its "
                 "process: its tasks then run on other workers",
@@ -279,18 +287,40 @@ class Cluster:
     def _lost_error(self) -> StoreError:
         return StoreError(f"the Dask cluster at {self.address} was stopped or restarted; {self.resume_hint}")
 
-    def _result(self, future: Future) -> BatchResult:
+    def _result(self, future: Future, interrupted: threading.Event) -> BatchResult:
+        """Return the result of a completed task. A worker that hangs does not send it: such workers are reported, and
+        if the process of the worker is ended, the task runs again on another one.
+        """
+        stall, seconds = Stall(), RESULT_SECONDS
+        while True:
+            result = self._result_within(future, seconds)
+            if result is not None:
+                return result
+            if interrupted.is_set():
+                raise KeyboardInterrupt
+            self._threads()  # raises an error if the scheduler is lost
+            if stall.is_due():
+                self._report_stall(stall.seconds, [future])
+            seconds *= 2  # A slow transfer is not started again and again.
+
+    def _result_within(self, future: Future, seconds: float) -> BatchResult | None:
+        """Return the result of a completed task, or None if its worker does not send it within some seconds."""
         from distributed import CancelledError, KilledWorker
+        from distributed import TimeoutError as DaskTimeoutError
         from distributed.comm import CommClosedError
 
         try:
-            result: BatchResult = future.result()
+            result: BatchResult = future.result(timeout=seconds)
+        except DaskTimeoutError:
+            if future.status == "error":
+                raise self._lost_error() from None
+            return None
         except KilledWorker as error:
             raise StoreError(
                 f"workers of the Dask cluster at {self.address} were killed while they ran one task (the last was "
                 f"{error.last_worker.address}), possibly for lack of memory; reduce --memory, and {self.resume_hint}"
             ) from None
-        except (CancelledError, CommClosedError, TimeoutError):
+        except (CancelledError, CommClosedError):
             raise self._lost_error() from None
         except (MemoryError, OSError) as error:
             raise error.with_traceback(None) from None
