@@ -179,7 +179,7 @@ def test_stores_that_differ_between_processes_are_rejected(
 
 def test_an_invalid_scheduler_address_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     create_hierarchy(tmp_path / "s")
-    monkeypatch.setattr("zarrfs.tools.copying.cluster.cluster.ANSWER_TIMEOUT_SECONDS", 1)
+    monkeypatch.setattr("zarrfs.tools.copying.cluster.connection.ANSWER_TIMEOUT_SECONDS", 1)
     with web_server(tmp_path) as web:
         for invalid_address in (
             "nonsense",

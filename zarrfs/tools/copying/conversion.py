@@ -11,7 +11,7 @@ from zarrfs.engine.nodes.node import StoredNode
 from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.stores.base import Store
-from zarrfs.tools.copying.cluster.cluster import connect_cluster
+from zarrfs.tools.copying.cluster.connection import connect_cluster
 from zarrfs.tools.copying.copy_execution import estimate_copy, execute_copy
 from zarrfs.tools.copying.copy_plan import CACHE_NBYTES, CopyOptions, IfExists, plan_copy
 from zarrfs.tools.copying.destinations import open_for_inspection

@@ -12,7 +12,7 @@ from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MetadataError, OptionError
-from zarrfs.tools.copying.cluster.cluster import connect_cluster
+from zarrfs.tools.copying.cluster.connection import connect_cluster
 from zarrfs.tools.copying.destinations import open_for_inspection
 from zarrfs.tools.copying.executors import Threads
 from zarrfs.tools.copying.planning import TargetOptions

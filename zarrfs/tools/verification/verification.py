@@ -15,7 +15,8 @@ from zarrfs.engine.open import open as open_node
 from zarrfs.engine.parallel import CORES, for_each
 from zarrfs.errors import ZarrError
 from zarrfs.tools.copying.block_grid import ChunkCoords, Coords
-from zarrfs.tools.copying.cluster.cluster import Cluster, connect_cluster
+from zarrfs.tools.copying.cluster.cluster import Cluster
+from zarrfs.tools.copying.cluster.connection import connect_cluster
 from zarrfs.tools.copying.option_names import option
 from zarrfs.tools.copying.walking import walk
 from zarrfs.tools.verification.batches import VerifyBatch

@@ -7,13 +7,11 @@ they can be distinguished from errors of Dask and are raised unchanged in this p
 
 from __future__ import annotations
 
-import asyncio
 import pickle
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,7 +22,6 @@ from zarrfs.engine.nodes.hierarchy import STAGING
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError, StoreError, UnsupportedError
 from zarrfs.logs import logger
-from zarrfs.plugins import install_hint
 from zarrfs.tools.copying.cluster.results import BatchResult, WorkerStatistics
 from zarrfs.tools.copying.cluster.waiting import Stall, deferred_interrupt
 from zarrfs.tools.copying.cluster.worker import check_source, check_target, reply_key, run_batch, stop_job
@@ -32,12 +29,9 @@ from zarrfs.tools.copying.cluster.worker import check_source, check_target, repl
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["Cluster", "connect_cluster"]
+__all__ = ["Cluster"]
 
 T = TypeVar("T")
-
-ANSWER_TIMEOUT_SECONDS = 30
-"""Timeout for the connection to a scheduler, which may be busy. It is the default of distributed."""
 
 WORKER_TIMEOUT_SECONDS = 10
 """Timeout for a cluster without workers to start one."""
@@ -58,56 +52,6 @@ would make progress reports coarse and delay interruption.
 """
 
 RESUME_HINT = "continue the copy with if_exists='resume' (--if-exists resume)"
-
-
-@contextmanager
-def connect_cluster(dask: str | Client, resume_hint: str = RESUME_HINT) -> Iterator[Cluster]:
-    """Yield an executor for the cluster of a scheduler address (``tcp://host:8786``) or of a client. A client that is
-    passed in is not closed. ``resume_hint`` is the part of errors that states how to continue.
-
-    Raises UnsupportedError if ``distributed`` is not installed, LocationError if the scheduler does not respond.
-    """
-    try:
-        import distributed
-    except ImportError as error:
-        raise UnsupportedError(
-            f"running on a Dask cluster needs the package distributed: {install_hint('dask')}"
-        ) from error
-    if isinstance(dask, distributed.Client):
-        if dask.asynchronous:
-            raise UnsupportedError(f"{dask} is asynchronous; expected a synchronous client")
-        yield Cluster(dask, resume_hint)
-        return
-    if not isinstance(dask, str) or not dask:
-        raise LocationError(
-            f"{dask!r} is not a Dask cluster; expected an address such as tcp://host:8786, or a Client"
-        )
-    try:
-        with ThreadPoolExecutor(1) as thread:  # the event loop of the calling thread may be running
-            thread.submit(asyncio.run, _check_scheduler(dask)).result()
-        client = distributed.Client(dask, timeout=ANSWER_TIMEOUT_SECONDS, set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as error:
-        raise LocationError(
-            f"{dask}: no Dask scheduler responds ({str(error) or type(error).__name__}); expected the address that "
-            "`dask scheduler` prints, such as tcp://host:8786"
-        ) from error
-    with client:
-        yield Cluster(client, resume_hint)
-
-
-async def _check_scheduler(address: str) -> None:
-    """Raise OSError, ValueError or TimeoutError unless a Dask server responds at the address.
-
-    ``Client`` would wait forever for a server of another kind, and a client that has never connected does not close.
-    """
-    from distributed.comm import connect
-    from distributed.security import Security
-
-    options = Security().get_connection_args("client")
-    comm = await asyncio.wait_for(
-        connect(address, timeout=ANSWER_TIMEOUT_SECONDS, **options), ANSWER_TIMEOUT_SECONDS
-    )
-    await comm.close()
 
 
 class Cluster:

@@ -1,0 +1,71 @@
+"""The connection to a Dask cluster, by the address of its scheduler or by a client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from zarrfs.errors import LocationError, UnsupportedError
+from zarrfs.plugins import install_hint
+from zarrfs.tools.copying.cluster.cluster import RESUME_HINT, Cluster
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+__all__ = ["connect_cluster"]
+
+ANSWER_TIMEOUT_SECONDS = 30
+"""Timeout for the connection to a scheduler, which may be busy. It is the default of distributed."""
+
+
+@contextmanager
+def connect_cluster(dask: str | Client, resume_hint: str = RESUME_HINT) -> Iterator[Cluster]:
+    """Yield an executor for the cluster of a scheduler address (``tcp://host:8786``) or of a client. A client that is
+    passed in is not closed. ``resume_hint`` is the part of errors that states how to continue.
+
+    Raises UnsupportedError if ``distributed`` is not installed, LocationError if the scheduler does not respond.
+    """
+    try:
+        import distributed
+    except ImportError as error:
+        raise UnsupportedError(
+            f"running on a Dask cluster needs the package distributed: {install_hint('dask')}"
+        ) from error
+    if isinstance(dask, distributed.Client):
+        if dask.asynchronous:
+            raise UnsupportedError(f"{dask} is asynchronous; expected a synchronous client")
+        yield Cluster(dask, resume_hint)
+        return
+    if not isinstance(dask, str) or not dask:
+        raise LocationError(
+            f"{dask!r} is not a Dask cluster; expected an address such as tcp://host:8786, or a Client"
+        )
+    try:
+        with ThreadPoolExecutor(1) as thread:  # the event loop of the calling thread may be running
+            thread.submit(asyncio.run, _check_scheduler(dask)).result()
+        client = distributed.Client(dask, timeout=ANSWER_TIMEOUT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise LocationError(
+            f"{dask}: no Dask scheduler responds ({str(error) or type(error).__name__}); expected the address that "
+            "`dask scheduler` prints, such as tcp://host:8786"
+        ) from error
+    with client:
+        yield Cluster(client, resume_hint)
+
+
+async def _check_scheduler(address: str) -> None:
+    """Raise OSError, ValueError or TimeoutError unless a Dask server responds at the address.
+
+    ``Client`` would wait forever for a server of another kind, and a client that has never connected does not close.
+    """
+    from distributed.comm import connect
+    from distributed.security import Security
+
+    options = Security().get_connection_args("client")
+    comm = await asyncio.wait_for(
+        connect(address, timeout=ANSWER_TIMEOUT_SECONDS, **options), ANSWER_TIMEOUT_SECONDS
+    )
+    await comm.close()
