@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import statistics
 import subprocess
@@ -19,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.engine import describe
+from benchmarks.engine import describe, installed_environment
 from benchmarks.workers import rotated
 
 __all__ = ["commands", "make_hierarchy", "measure", "table"]
@@ -101,11 +100,14 @@ def commands(plain: Path, consolidated: Path) -> dict[str, list[str]]:
 
 def run(command: list[str]) -> float:
     """Run a command and return its seconds. Raises SystemExit with its messages if it fails."""
-    # Compiled modules are stored, as an installation does.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     start = time.perf_counter()
     done = subprocess.run(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False, env=environment
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        env=installed_environment(),
     )
     seconds = time.perf_counter() - start
     if done.returncode:

@@ -23,6 +23,7 @@ __all__ = [
     "IMPORTS",
     "Budget",
     "describe",
+    "installed_environment",
     "line",
     "machine",
     "make_data",
@@ -186,11 +187,15 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
+def installed_environment() -> dict[str, str]:
+    """Return the environment of processes that are measured: compiled modules are stored, as an installation does."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 def time_imports(repeats: int) -> dict[str, float]:
     """Return the median seconds to import each package, without the time to start Python."""
     seconds_by_name: dict[str, list[float]] = {name: [] for name in ("", *IMPORTS)}
-    # The first round compiles the modules, as an installation does, and is not counted.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment = installed_environment()  # The first round compiles the modules and is not counted.
     for _ in range(repeats + 1):
         for name, seconds in seconds_by_name.items():
             start = time.perf_counter()

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import zarrfs
+from benchmarks import contenders
 from benchmarks.engine import describe
 from benchmarks.workers import Worker, rotated
 from zarrfs import synthetic
@@ -38,17 +39,6 @@ ROUNDS = 9
 Read = Callable[[Any], Any]
 
 
-def _zarrfs(url: str) -> Read:
-    return zarrfs.open_array(url, cache_size=0).__getitem__
-
-
-def _zarr_python(url: str) -> Read:
-    import zarr
-
-    array = zarr.open_array(url, mode="r")
-    return lambda selection: array[selection]
-
-
 def _tensorstore(url: str) -> Read:
     import tensorstore
 
@@ -58,8 +48,8 @@ def _tensorstore(url: str) -> Read:
 
 
 CONTENDERS: dict[str, Callable[[str], Read]] = {
-    "zarrfs": _zarrfs,
-    "zarr-python": _zarr_python,
+    "zarrfs": lambda url: contenders.CONTENDERS["zarrfs, no cache"]()(url, []),
+    "zarr-python": lambda url: contenders.CONTENDERS["zarr-python"]()(url, []),
     "TensorStore": _tensorstore,
 }
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ __all__ = [
     "end",
     "lasting",
     "lasting_processes",
+    "output_of",
     "run_together",
     "running",
     "wait_for_event",
@@ -39,6 +40,24 @@ def running(command: Sequence[str | os.PathLike[str]], **options: Any) -> Iterat
         yield process
     finally:
         end(process)
+
+
+def output_of(
+    command: Sequence[str | os.PathLike[str]], *, cwd: str | Path | None, env: Mapping[str, str]
+) -> str:
+    """Run a program without input and return what it prints. Raises AssertionError with its messages if it fails."""
+    done = subprocess.run(
+        list(map(str, command)),
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
 
 
 def end(process: subprocess.Popen[Any]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -14,7 +13,7 @@ from typing import Any
 from tests.documentation.pages import Block
 from tests.documentation.samples import write_sample
 from tests.documentation.servers import SharedServers
-from tests.processes import TIMEOUT
+from tests.processes import output_of
 from zarrfs.mount import mounts, unmount
 
 __all__ = ["Session", "session"]
@@ -83,18 +82,7 @@ class Session:
             "HOME": str(self.directory),
             "QT_QPA_PLATFORM": "offscreen",
         }
-        done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=self.directory,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-        assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
-        return done.stdout
+        return output_of(["bash", "-c", command], cwd=self.directory, env=environment)
 
     def _resolved(self, text: str) -> str:
         """Return the text of a block with the directories and servers of this session, which are started if needed."""

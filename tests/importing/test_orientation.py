@@ -138,6 +138,22 @@ def write_views(node: Any, directory: Path, suffixes: tuple[str, ...] = VIEWS) -
         (directory / f"img{suffix}").write_bytes(content.read(0, content.size))
 
 
+def imported(place: Path, name: str, affine: Any) -> zarrfs.Group:
+    """Write a file of the format of ``name``, import it, and return the image, whose metadata are valid."""
+    WRITERS[name](place / name, affine)
+    import_files([place / name], place / "image.zarr")
+    group = zarrfs.open_group(place / "image.zarr")
+    assert check_node(group).valid
+    return group
+
+
+def check_points(place: Path, suffixes: tuple[str, ...], expected: Any, atol: float) -> None:
+    """Compare the positions of voxels in the views of these suffixes, as each program reads them."""
+    for suffix in suffixes:
+        for program, points in read_points(place / f"img{suffix}").items():
+            np.testing.assert_allclose(points, expected, atol=atol, err_msg=f"{suffix}, {program}")
+
+
 SIZES = st.tuples(*[st.sampled_from([0.25, 1.0, 3.5])] * 3)
 ORIGINS = st.tuples(*[st.integers(-40, 40).map(lambda number: number / 4)] * 3)
 
@@ -152,10 +168,7 @@ def test_aligned_axes_keep_their_positions_in_every_view(
     expected = apply_affine(affine, VOXELS)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        WRITERS[name](place / name, affine)
-        import_files([place / name], place / "image.zarr")
-        group = zarrfs.open_group(place / "image.zarr")
-        assert check_node(group).valid
+        group = imported(place, name, affine)
         assert ANATOMICAL_DIRECTIONS not in group.attrs
         axes = parse(group.attrs).multiscales[0].axes
         identity = name == "a.mha" and np.array_equal(directions, LPS)
@@ -165,9 +178,7 @@ def test_aligned_axes_keep_their_positions_in_every_view(
         assert identity or "".join(ends) == codes
         write_views(group, place, (".nii", ".nhdr", ".mha"))
         np.testing.assert_allclose(nibabel.load(place / "img.nii").affine, affine, rtol=1e-6, atol=1e-6)
-        for suffix in (".nii", ".nhdr", ".mha"):
-            for program, points in read_points(place / f"img{suffix}").items():
-                np.testing.assert_allclose(points, expected, atol=1e-4, err_msg=f"{suffix}, {program}")
+        check_points(place, (".nii", ".nhdr", ".mha"), expected, atol=1e-4)
 
 
 @pytest.mark.usefixtures("caplog")
@@ -193,14 +204,9 @@ def test_oblique_axes_keep_their_positions_in_every_view(
     expected = apply_affine(affine, VOXELS)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        WRITERS[name](place / name, affine)
-        import_files([place / name], place / "image.zarr")
-        group = zarrfs.open_group(place / "image.zarr")
-        assert check_node(group).valid
+        group = imported(place, name, affine)
         write_views(group, place, (".nii", ".nrrd", ".mhd"))
-        for suffix in (".nii", ".nrrd", ".mhd"):
-            for program, points in read_points(place / f"img{suffix}").items():
-                np.testing.assert_allclose(points, expected, atol=1e-3, err_msg=f"{suffix}, {program}")
+        check_points(place, (".nii", ".nrrd", ".mhd"), expected, atol=1e-3)
 
 
 @pytest.mark.usefixtures("caplog")

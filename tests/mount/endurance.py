@@ -12,7 +12,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,7 @@ import numpy as np
 
 import zarrfs
 from tests.mount.mounted import mounted
+from tests.threads import run_in_threads
 
 __all__ = ["Resources", "make_store", "random_reads", "resources", "soak"]
 
@@ -93,25 +94,6 @@ def server_of(mountpoint: Path) -> int:
     return int(json.loads((mountpoint / ".zarrfs" / "stats.json").read_text())["mount"]["pid"])
 
 
-def in_threads(count: int, work: Callable[[int], None]) -> None:
-    """Call a function with the numbers 0 to ``count`` - 1, each in a thread. Raises the first exception."""
-    errors: list[BaseException] = []
-
-    def run(number: int) -> None:
-        try:
-            work(number)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-
-
 def random_reads(
     mountpoint: Path, files: Mapping[str, bytes], count: int, *, threads: int = 2, seed: int = 0
 ) -> list[str]:
@@ -128,7 +110,7 @@ def random_reads(
             wrong.extend(_read_some(mountpoint / name, files[name], some, rng))
             remaining -= some
 
-    in_threads(threads, read)
+    run_in_threads(read, range(threads))
     return wrong
 
 
@@ -203,7 +185,7 @@ def soak(
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        in_threads(readers, read)
+        run_in_threads(read, range(readers))
     finally:
         finished.set()
         watcher.join()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tarfile
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from zarrfs_viewer.desktop import TARGETS
 
 import zarrfs
 from tests.mount.mounted import needs_fuse
-from tests.processes import TIMEOUT
+from tests.processes import output_of
 from zarrfs.cli.main import COMMANDS
 
 VARIABLE = "ZARRFS_PACKAGES"
@@ -60,18 +59,7 @@ def run(*command: str | Path, cwd: Path | None = None) -> str:
         "QT_QPA_PLATFORM": "offscreen",
         "HOME": str(cwd or "/nonexistent"),
     }
-    done = subprocess.run(
-        list(map(str, command)),
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=TIMEOUT,
-        stdin=subprocess.DEVNULL,
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+    return output_of(command, cwd=cwd, env=environment)
 
 
 @pytest.fixture(scope="module")

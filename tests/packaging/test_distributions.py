@@ -25,7 +25,7 @@ from zarrfs_viewer.desktop import TARGETS
 
 import zarrfs
 from tests.mount.mounted import needs_fuse
-from tests.processes import TIMEOUT
+from tests.processes import output_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -38,18 +38,7 @@ def run(command: Sequence[str | Path], **options: str | Path | None) -> str:
     """Run a program without the Python path of the tests, and return what it prints."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment.update({name: str(value) for name, value in options.items() if name.isupper()})
-    done = subprocess.run(
-        list(map(str, command)),
-        cwd=options.get("cwd"),
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=TIMEOUT,
-        stdin=subprocess.DEVNULL,
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+    return output_of(command, cwd=options.get("cwd"), env=environment)
 
 
 def tracked_files() -> list[str]:

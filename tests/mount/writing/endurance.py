@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 import zarrfs
-from tests.mount.endurance import in_threads, resources, server_of
+from tests.mount.endurance import resources, server_of
 from tests.mount.mounted import mounted
+from tests.threads import run_in_threads
 from zarrfs.mount import unmount
 
 __all__ = ["LAYOUTS", "make_store", "random_writes", "stored_differences"]
@@ -65,7 +66,7 @@ def random_writes(mountpoint: Path, directory: Path, count: int, *, seed: int = 
                 wrong.extend(_write_some(mountpoint / f"{name}{suffix}", plain.fileno(), some, rng))
                 remaining -= some
 
-    in_threads(len(names), write)
+    run_in_threads(write, range(len(names)))
     return wrong
 
 
