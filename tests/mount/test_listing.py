@@ -7,7 +7,7 @@ import os
 import stat
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -125,6 +125,30 @@ def test_names_with_the_suffix_of_another_view_are_listed_once() -> None:
     assert isinstance(longer, VirtualFile)
     assert isinstance(longer.node, Array)
     assert longer.node.path == "a.F"
+
+
+@pytest.mark.parametrize(
+    ("order", "names"),
+    [("C", {"a.npy", "a.raw", "a.json"}), ("F", {"a.F.npy", "a.F.raw", "a.json"})],
+)
+@pytest.mark.parametrize("summarizes_arrays", [True, False])
+def test_the_order_selects_the_listed_files_and_the_stored_size_counts_once(
+    order: Literal["C", "F"], names: set[str], summarizes_arrays: bool, tmp_path: Path
+) -> None:
+    root = zarrfs.create_group(tmp_path / "a.zarr")
+    array = root.create_array("a", data=np.random.default_rng(0).integers(0, 255, (40, 50), "u1"))
+    tree = Tree(zarrfs.open_group(tmp_path / "a.zarr"), order=order, summarizes_arrays=summarizes_arrays)
+    listed = tree.list_names(tree.lookup("/"))  # type: ignore[arg-type]
+    assert {name for name in listed if name.startswith("a")} == names
+    stored = {}
+    for name in names:
+        found = tree.summarize(f"/{name}") or tree.lookup(f"/{name}")
+        stored[name.removeprefix("a")] = found.stored_nbytes  # type: ignore[union-attr]
+    (elements,) = (name for name in stored if name.endswith(".raw"))
+    assert stored.pop(elements) == array.nbytes_stored()
+    assert 0 < sum(stored.values()) < array.nbytes
+    assert tree.lookup("/a.npy") is not None
+    assert tree.lookup("/a.F.raw") is not None
 
 
 ARRAYS: list[dict[str, Any]] = [

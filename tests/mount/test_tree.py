@@ -146,7 +146,7 @@ def test_members_whose_names_are_too_long_for_a_file_name_have_shortened_names(n
     assert all(len(each.encode()) <= 255 for each in listed)
     assert len(listed) == len(set(listed))
     assert listed == list_names(Tree(zarrfs.open(store), views=("all",))), "the names are stable"
-    raw = [each for each in listed if each.endswith(".raw")]
+    raw = [each for each in listed if each.endswith(".raw") and not each.endswith(".F.raw")]
     assert [read_file(tree, f"/{each}") for each in raw] == [b"\0\1\2"]
     groups = [each for each in listed if isinstance(tree.lookup(f"/{each}"), Directory)]
     inner = [each for each in groups if not each.endswith(".planes")]

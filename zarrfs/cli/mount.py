@@ -90,6 +90,14 @@ class OctalType(click.ParamType):  # type: ignore[type-arg]
     help="The kinds of files that are listed, such as npy,raw,nii, or all. Files of other kinds can still be opened.",
 )
 @click.option(
+    "--order",
+    type=click.Choice(["C", "F"], case_sensitive=False),
+    default="C",
+    show_default=True,
+    help="The memory order of the listed files of elements: C lists IMG.npy and IMG.raw, F lists IMG.F.npy and "
+    "IMG.F.raw (the first dimension varies fastest) instead. It does not apply with --views.",
+)
+@click.option(
     "--immutable",
     is_flag=True,
     help="The data never changes, so the kernel may cache it without revalidation.",

@@ -61,6 +61,8 @@ class MountOptions:
         cache_size: the size of the caches in bytes; None for a quarter of the memory.
         views: the kinds of files that directory listings contain, by suffix without the dot (``("npy", "nii")``);
             ``("all",)`` for all kinds; None for the default ones.
+        order: the memory order of the files of elements that are listed by default: ``"C"`` for ``.npy`` and ``.raw``,
+            ``"F"`` for ``.F.npy`` and ``.F.raw``.
         immutable: whether the store is guaranteed not to change, so that the kernel may cache without revalidation.
         allow_other: whether other users can access the mount. The kernel then checks file permissions.
         uid, gid: the owner and the group of all files; None for those of the process, or with ``allow_other`` those of
@@ -86,6 +88,7 @@ class MountOptions:
     path: str = ""
     cache_size: int | None = None
     views: tuple[str, ...] | None = None
+    order: Literal["C", "F"] = "C"
     immutable: bool = False
     allow_other: bool = False
     uid: int | None = None

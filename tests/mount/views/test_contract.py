@@ -74,6 +74,7 @@ READERS: dict[str, Callable[[Path], Values]] = {
     ".raw": lambda path: np.fromfile(path, "<u2").reshape(
         json.loads(path.with_suffix(".json").read_text())["shape"]
     ),
+    ".F.raw": lambda path: np.fromfile(path, "<u2").reshape((4, 5, 6), order="F"),
     ".json": lambda path: np.fromfile(
         path.with_suffix(".raw"), json.loads(path.read_text())["dtype"]
     ).reshape(4, 5, 6),

@@ -192,6 +192,7 @@ def test_names_that_cannot_be_stored_are_refused(
     assert errno_of(operations.symlink, "/a", "/b") == errno.EOPNOTSUPP
     assert errno_of(operations.truncate, "/img.npy", 5) == errno.EINVAL
     assert errno_of(operations.truncate, "/img.raw", 5) == errno.EINVAL
+    assert errno_of(operations.truncate, "/img.F.raw", 0) == errno.EINVAL
     assert errno_of(operations.truncate, "/inner", 5) == errno.EISDIR
     assert errno_of(operations.rename, "/img.npy", "/img.tif") == errno.EINVAL
     assert errno_of(operations.unlink, "/inner") == errno.EISDIR

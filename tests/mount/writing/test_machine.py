@@ -18,7 +18,8 @@ from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.mount.writing.operations import WritableOperations
 from zarrfs.mount.writing.write_buffer import WriteBuffer
 
-VIEWS = (".raw", ".npy", ".F.npy", ".nrrd")
+VIEWS = (".raw", ".F.raw", ".npy", ".F.npy", ".nrrd")
+FORTRAN_VIEWS = (".F.raw", ".F.npy")
 """Views with the elements in C and F order, and with a header."""
 
 EXAMPLES = int(os.environ.get("ZARRFS_TEST_EXAMPLES", "30"))
@@ -68,7 +69,7 @@ class FileMachine(RuleBasedStateMachine):
 
     def _content(self, view: str) -> bytes:
         """Return the expected content of a file after its header."""
-        order = "F" if view in (".F.npy",) else "C"
+        order = "F" if view in FORTRAN_VIEWS else "C"
         return self.plain.tobytes(order)  # type: ignore[arg-type]
 
     def _header_nbytes(self, view: str) -> int:
@@ -92,7 +93,7 @@ class FileMachine(RuleBasedStateMachine):
         assert written == kept
         content = bytearray(self._content(view))
         content[start : start + kept] = data[:kept]
-        order = "F" if view == ".F.npy" else "C"
+        order = "F" if view in FORTRAN_VIEWS else "C"
         flat = np.frombuffer(bytes(content), self.plain.dtype)
         self.plain = np.ascontiguousarray(flat.reshape(self.plain.shape, order=order))  # type: ignore[call-overload]
 

@@ -134,6 +134,11 @@ class VirtualFileContent:
         return list(arrays.values())
 
     @property
+    def is_c_ordered(self) -> bool:
+        """Whether the elements of all arrays are in C order."""
+        return all(s.order == "C" for s in self._segments if isinstance(s, ArraySegment))
+
+    @property
     def memory_nbytes(self) -> int:
         """The number of bytes that are in memory."""
         return sum(segment.nbytes for segment in self._segments if isinstance(segment, BytesSegment))

@@ -54,6 +54,7 @@ class Filesystem:
                 node,
                 name,
                 views=options.views,
+                order=options.order,
                 immutable=options.immutable,
                 # The permissions of other users depend on the nodes, and the sizes on bytes that are not stored yet.
                 summarizes_arrays=not (options.allow_other or options.writable),

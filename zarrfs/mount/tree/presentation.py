@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from zarrfs.mount.tree.entries import Directory, VirtualFile
 from zarrfs.mount.tree.long_names import reference_name
 from zarrfs.mount.views.base import fixed_size_refusal
 from zarrfs.mount.views.json import JsonView, group_json
-from zarrfs.mount.views.raw import RawView
+from zarrfs.mount.views.raw import FortranRawView, RawView
 from zarrfs.mount.views.registry import DirectoryView, PresentedArray, View, make_content, refusal
 from zarrfs.mount.views.virtual_directories import VirtualDirectory
 from zarrfs.ngff.geometry import Ancestor, Geometry, array_geometry
@@ -61,10 +61,13 @@ class _CachedDirectory:
 
 
 class Presentation:
-    """Presents the nodes of a cache. Thread-safe."""
+    """Presents the nodes of a cache. Thread-safe. ``views`` are the views that listings contain."""
 
-    def __init__(self, nodes: NodeCache) -> None:
+    def __init__(self, nodes: NodeCache, views: Collection[View | DirectoryView]) -> None:
         self._nodes = nodes
+        suffixes = {view.suffix for view in views}
+        is_fortran = FortranRawView.suffix in suffixes and RawView.suffix not in suffixes
+        self._elements_suffix = FortranRawView.suffix if is_fortran else RawView.suffix
 
     def present(self, record: NodeRecord, array: Array, stem: str) -> PresentedArray:
         """Return what views need to present an array, which is the node of a record, named ``stem``."""
@@ -183,7 +186,7 @@ class Presentation:
         """Return the suffix of the file for which the stored size of an array counts."""
         found: str | None = record.details.get(COUNTED_SUFFIX)
         if found is None:
-            found = RawView.suffix if fixed_size_refusal(array) is None else JsonView.suffix
+            found = self._elements_suffix if fixed_size_refusal(array) is None else JsonView.suffix
             record.details[COUNTED_SUFFIX] = found
         return found
 

@@ -14,6 +14,7 @@ import errno
 import time
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
+from typing import Literal
 
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
@@ -34,8 +35,8 @@ __all__ = ["Tree"]
 class Tree:
     """The directories and files that present a node and its members. All methods are thread-safe.
 
-    ``root_name`` is the name of the root if it is an array without a name. ``views`` are the views that listings
-    contain; see ``listed_views``. ``immutable`` disables revalidation.
+    ``root_name`` is the name of the root if it is an array without a name. ``views`` and ``order`` select
+    the views that listings contain; see ``listed_views``. ``immutable`` disables revalidation.
     ``max_metadata`` is the memory limit of the metadata cache in bytes, ``refresh_seconds`` the time for which metadata
     are used without a comparison with the store; see ``NodeCache``. With ``summarizes_arrays`` listings determine the
     files of local arrays without opening each array, so that their entries have no nodes.
@@ -47,6 +48,7 @@ class Tree:
         root_name: str = "array",
         *,
         views: Collection[str] | None = None,
+        order: Literal["C", "F"] = "C",
         immutable: bool = False,
         summarizes_arrays: bool = True,
         max_metadata: int = MAX_METADATA_NBYTES,
@@ -54,7 +56,7 @@ class Tree:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._root_name = root.basename or root_name
-        self._listed_views = listed_views(views)
+        self._listed_views = listed_views(views, order)
         self._nodes = NodeCache(
             root,
             immutable=immutable,
@@ -62,7 +64,7 @@ class Tree:
             refresh_seconds=refresh_seconds,
             clock=clock,
         )
-        self._presentation = Presentation(self._nodes)
+        self._presentation = Presentation(self._nodes, self._listed_views)
         summaries = None
         if summarizes_arrays:
             summaries = ArraySummaries(self._presentation, self._listed_views, self._file_of_member, clock)

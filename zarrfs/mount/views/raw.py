@@ -1,28 +1,39 @@
-""".raw: the elements in C order, without a header, in the byte order of the dtype (see the .json file)."""
+""".raw: the elements in C order, without a header, in the byte order of the dtype (see the .json file). .F.raw: the
+same in Fortran order."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from zarrfs.mount.reading.content import ArraySegment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View, fixed_size_refusal
 
-__all__ = ["RawView", "raw_reference_refusal"]
+__all__ = ["FortranRawView", "RawView", "raw_reference_refusal"]
 
 
 class RawView(View):
-    """The bytes of the elements without a header."""
+    """The bytes of the elements in C order, without a header."""
 
     suffix: ClassVar[str] = ".raw"
     listed: ClassVar[bool] = True
     needs_attributes: ClassVar[bool] = False
     has_shared_size: ClassVar[bool] = True
 
+    order: ClassVar[Literal["C", "F"]] = "C"
+
     def refusal(self, presented: PresentedArray) -> str | None:
         return fixed_size_refusal(presented.array)
 
     def content(self, presented: PresentedArray) -> VirtualFileContent:
-        return VirtualFileContent([ArraySegment(presented.array)])
+        return VirtualFileContent([ArraySegment(presented.array, self.order)])
+
+
+class FortranRawView(RawView):
+    """The bytes of the elements in Fortran order: the first dimension varies fastest."""
+
+    suffix: ClassVar[str] = ".F.raw"
+    listed: ClassVar[bool] = False
+    order: ClassVar[Literal["C", "F"]] = "F"
 
 
 def raw_reference_refusal(presented: PresentedArray) -> str | None:

@@ -11,6 +11,7 @@ import errno
 import inspect
 from collections.abc import Callable, Collection, Iterator
 from functools import cache
+from typing import Literal
 
 from zarrfs.errors import OptionError, StoreError, UnsupportedError, ZarrError, describe_error
 from zarrfs.logs import logger
@@ -28,7 +29,7 @@ from zarrfs.mount.views.npy import FortranNpyView, NpyView
 from zarrfs.mount.views.nrrd import DetachedNrrdView, NrrdView
 from zarrfs.mount.views.ome_tif import OmeTifView
 from zarrfs.mount.views.planes import PlanesView
-from zarrfs.mount.views.raw import RawView
+from zarrfs.mount.views.raw import FortranRawView, RawView
 from zarrfs.mount.views.safetensors import SafetensorsView
 from zarrfs.mount.views.sharing import SharedResults
 from zarrfs.mount.views.tif import TifView
@@ -57,6 +58,7 @@ BUILT_IN: tuple[Callable[[], View], ...] = (
     NpyView,
     RawView,
     FortranNpyView,
+    FortranRawView,
     DetachedNrrdView,
     NrrdView,
     MetaImageHeaderView,
@@ -84,6 +86,9 @@ MAX_SUFFIX_LENGTH = 64
 
 ALL_VIEWS = "all"
 """The name that selects all views."""
+
+FORTRAN_SUFFIXES = {NpyView.suffix: FortranNpyView.suffix, RawView.suffix: FortranRawView.suffix}
+"""The suffixes of the views in Fortran order by those of the same views in C order."""
 
 
 @cache
@@ -189,14 +194,20 @@ def directory_view_of_name(name: str) -> tuple[DirectoryView, str] | None:
     return None
 
 
-def listed_views(names: Collection[str] | None) -> tuple[View | DirectoryView, ...]:
+def listed_views(
+    names: Collection[str] | None, order: Literal["C", "F"] = "C"
+) -> tuple[View | DirectoryView, ...]:
     """Return the views that directory listings contain.
 
     ``names`` are suffixes without the dot (``npy``, ``ome.tif``), or ``all``. None stands for the views that are listed
-    by default. Raises OptionError for an unknown name.
+    by default; with ``order`` F these are ``.F.npy`` and ``.F.raw`` instead of ``.npy`` and ``.raw``. Raises
+    OptionError for an unknown name.
     """
     if names is None:
-        return tuple(view for view in all_kinds() if view.listed)
+        listed = [view.suffix for view in all_kinds() if view.listed]
+        if order == "F":
+            listed = [FORTRAN_SUFFIXES.get(suffix, suffix) for suffix in listed]
+        return tuple(view for view in all_kinds() if view.suffix in listed)
     if ALL_VIEWS in names:
         return all_kinds()
     known = {view.suffix.removeprefix("."): view for view in all_kinds()}

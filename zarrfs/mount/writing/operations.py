@@ -50,10 +50,11 @@ class WritableOperations(FileOperations):
             raise os_error(errno.EISDIR)
         if length == entry.content.size:
             return 0
-        if not path.endswith(".raw") or not isinstance(entry.node, Array):
+        # The length changes the first dimension, which is the slowest one only in C order.
+        if not path.endswith(".raw") or not isinstance(entry.node, Array) or not entry.content.is_c_ordered:
             raise RefusedError(
                 f"{path}: the size of {entry.content.size} bytes is determined by the shape of the array; truncate the "
-                ".raw file to change the shape",
+                ".raw file in C order to change the shape",
                 errno.EINVAL,
             )
         with self._structure:
