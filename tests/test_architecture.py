@@ -150,6 +150,7 @@ ORDER = (
     "zarrfs.tensorstore",
     "zarrfs.foreign",
     "zarrfs.foreign.arrays",
+    "zarrfs.foreign.medical",
     "zarrfs.foreign.tiff",
     "zarrfs.foreign.opening",
     "zarrfs.importing",

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import click
 
-from zarrfs.cli.transfer import block_options, image_options, print_report, progress_bar
-from zarrfs.cli.values import (
-    parse_axis_names,
-    parse_compressor,
-    parse_numbers,
-    parse_shape,
-    parse_storage_options,
-)
+from zarrfs.cli.transfer import ImageOptions, block_options, image_options, print_report, progress_bar
+from zarrfs.cli.values import parse_numbers, parse_storage_options
 from zarrfs.importing import import_files
 
 __all__ = ["command"]
@@ -42,19 +36,11 @@ def command(
     files: tuple[str, ...],
     destination: str,
     plain: bool,
-    axes: str | None,
-    scale: str | None,
-    unit: str | None,
-    name: str | None,
-    levels: int | None,
     version: str | None,
     shape: str | None,
     dtype: str | None,
     offset: int,
-    chunks: str | None,
-    shards: str | None,
-    compressor: str | None,
-    if_exists: str,
+    image: ImageOptions,
     verify: bool,
     memory: int,
     dry_run: bool,
@@ -83,19 +69,11 @@ def command(
             files,
             destination,
             plain=plain,
-            axes=None if axes is None else parse_axis_names(axes),
-            scale=None if scale is None else parse_numbers(scale),
-            unit=unit,
-            name=name,
-            levels=levels,
             version=version,
             shape=None if shape is None else [int(length) for length in parse_numbers(shape, integers=True)],
             dtype=dtype,
             offset=offset,
-            chunks=parse_shape(chunks),
-            shards=parse_shape(shards),
-            compressors=parse_compressor(compressor),
-            if_exists=if_exists,  # type: ignore[arg-type]  # one of the choices
+            **image,
             verify=verify,
             memory=memory,
             progress=progress,

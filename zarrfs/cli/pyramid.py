@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import click
 
-from zarrfs.cli.transfer import execution_options, image_options, print_report, progress_bar
-from zarrfs.cli.values import (
-    parse_axis_names,
-    parse_compressor,
-    parse_numbers,
-    parse_shape,
-    parse_storage_options,
-)
+from zarrfs.cli.transfer import ImageOptions, execution_options, image_options, print_report, progress_bar
+from zarrfs.cli.values import parse_numbers, parse_storage_options
 from zarrfs.tools import build_pyramid
 
 __all__ = ["command"]
@@ -53,16 +47,8 @@ def command(
     version: str | None,
     method: str,
     factors: tuple[str, ...],
-    levels: int | None,
     max_length: int,
-    axes: str | None,
-    scale: str | None,
-    unit: str | None,
-    name: str | None,
-    chunks: str | None,
-    shards: str | None,
-    compressor: str | None,
-    if_exists: str,
+    image: ImageOptions,
     verify: bool,
     dry_run: bool,
     memory: int,
@@ -92,16 +78,8 @@ def command(
             version=version,
             method=method,  # type: ignore[arg-type]  # one of the choices
             factors=_factors(factors),
-            levels=levels,
             max_length=max_length,
-            axes=None if axes is None else parse_axis_names(axes),
-            scale=None if scale is None else parse_numbers(scale),
-            unit=unit,
-            name=name,
-            chunks=parse_shape(chunks),
-            shards=parse_shape(shards),
-            compressors=parse_compressor(compressor),
-            if_exists=if_exists,  # type: ignore[arg-type]  # one of the choices
+            **image,
             verify=verify,
             memory=memory,
             progress=progress,

@@ -12,13 +12,22 @@ from typing import Any, TypedDict, TypeVar
 import click
 
 from zarrfs.cli.console import readable_bytes, safe
-from zarrfs.cli.values import SizeType, parse_storage_options, storage_option
+from zarrfs.cli.values import (
+    SizeType,
+    parse_axis_names,
+    parse_compressor,
+    parse_numbers,
+    parse_shape,
+    parse_storage_options,
+    storage_option,
+)
 from zarrfs.tools.copying.cluster.results import WorkerStatistics
 from zarrfs.tools.copying.option_names import command_line
 from zarrfs.tools.copying.reports import ArrayEstimate, CopyReport
 
 __all__ = [
     "CopyOptions",
+    "ImageOptions",
     "block_options",
     "copy_options",
     "dask_option",
@@ -48,6 +57,20 @@ class CopyOptions(TypedDict):
     memory: int
     dask: str | None
     storage_options: dict[str, Any] | None
+
+
+class ImageOptions(TypedDict):
+    """The options of the commands that write images, as arguments of ``import_files`` and ``build_pyramid``."""
+
+    axes: list[str] | None
+    scale: list[float] | None
+    unit: str | None
+    name: str | None
+    levels: int | None
+    chunks: Any
+    shards: Any
+    compressors: Any
+    if_exists: Any
 
 
 dask_option = click.option(
@@ -108,8 +131,32 @@ def block_options(function: F) -> F:
     )
 
 
-def image_options(function: F) -> F:
-    """Add the options of the commands that write OME-NGFF images."""
+def image_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of the commands that write OME-NGFF images. The command receives them as ``image``."""
+
+    @functools.wraps(command)
+    def function(
+        *,
+        axes: str | None,
+        scale: str | None,
+        chunks: str | None,
+        shards: str | None,
+        compressor: str | None,
+        **values: Any,
+    ) -> None:
+        image = ImageOptions(
+            axes=None if axes is None else parse_axis_names(axes),
+            scale=None if scale is None else parse_numbers(scale),
+            unit=values.pop("unit"),
+            name=values.pop("name"),
+            levels=values.pop("levels"),
+            chunks=parse_shape(chunks),
+            shards=parse_shape(shards),
+            compressors=parse_compressor(compressor),
+            if_exists=values.pop("if_exists"),
+        )
+        command(**values, image=image)
+
     return _with_options(
         function,
         click.option("--axes", help="The names of the dimensions of the source: czyx, or c,z,y,x."),

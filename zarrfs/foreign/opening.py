@@ -15,8 +15,8 @@ from zarrfs.engine.locations.local import split_reference_file
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError
 from zarrfs.foreign.image_stacks import is_image_file
-from zarrfs.foreign.metaimage import is_metaimage
-from zarrfs.foreign.nifti import is_nifti
+from zarrfs.foreign.medical.metaimage import is_metaimage
+from zarrfs.foreign.medical.nifti import is_nifti
 from zarrfs.foreign.presented_store import PresentedStore
 
 __all__ = ["SUFFIXES", "is_spec", "open_node"]
@@ -147,7 +147,7 @@ def _hdf5(file: str, allow_external: bool = False) -> PresentedStore:
 
 
 def _nrrd(file: str) -> PresentedStore:
-    from zarrfs.foreign.nrrd import open_nrrd
+    from zarrfs.foreign.medical.nrrd import open_nrrd
 
     return open_nrrd(file)
 
@@ -159,13 +159,13 @@ def _npz(file: str) -> PresentedStore:
 
 
 def _nifti(file: str) -> PresentedStore:
-    from zarrfs.foreign.nifti import open_nifti
+    from zarrfs.foreign.medical.nifti import open_nifti
 
     return open_nifti(file)
 
 
 def _metaimage(file: str) -> PresentedStore:
-    from zarrfs.foreign.metaimage import open_metaimage
+    from zarrfs.foreign.medical.metaimage import open_metaimage
 
     return open_metaimage(file)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from zarrfs.engine.locations import open_store
+from zarrfs.engine.stores.base import ByteRange
 from zarrfs.engine.stores.databases.sqlite import SQLiteStore
 from zarrfs.errors import LocationError, StoreError
 
@@ -105,6 +106,32 @@ def test_values_and_keys_of_other_types_are_refused_or_converted(value: object, 
             assert store.get("a") == str(value).encode()
         assert "a" in list(store.list_prefix())
         assert "a" in store.list_dir().keys
+
+
+@pytest.mark.parametrize("options", ["", "WITHOUT ROWID"])
+@pytest.mark.parametrize("value", [b"0123456789", "0123456789", 9876543210])
+def test_ranges_of_values_of_every_type(value: object, options: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.sqldb"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"CREATE TABLE zarr(k TEXT PRIMARY KEY, v BLOB) {options}")
+        connection.execute("INSERT INTO zarr VALUES ('a', ?)", (value,))
+        connection.commit()
+    expected = value if isinstance(value, bytes) else str(value).encode()
+    with SQLiteStore(path) as store:
+        ranges = [
+            ByteRange(2, 3),
+            ByteRange(-4),
+            ByteRange(8, 100),
+            ByteRange(20, 5),
+            ByteRange(0, 0),
+            ByteRange(0),
+        ]
+        found = store.get_ranges("a", ranges)
+        assert found is not None
+        assert list(map(bytes, found)) == [expected[2:5], expected[-4:], expected[8:], b"", b"", expected]
+        assert store.get_ranges("b", ranges) is None
+        store.set("a", b"new")  # The transaction of the read has ended.
+        assert store.get_ranges("a", [ByteRange(0)]) == [b"new"]
 
 
 def run_in_threads(function: Callable[[], object], count: int = 20) -> list[object]:

@@ -37,11 +37,10 @@ from zarrfs.engine.stores.base import (
 )
 from zarrfs.engine.stores.local_files import (
     LocalValue,
-    make_directories_durably,
     raise_unless_missing,
     read_at,
+    replace_file,
     stamp_from_status,
-    write_parts,
 )
 from zarrfs.engine.stores.local_listing import DirectoryListing
 from zarrfs.engine.stores.local_tree import DirectoryTree
@@ -51,11 +50,7 @@ from zarrfs.engine.stores.regular_files import (
     regular_file_stat,
 )
 from zarrfs.engine.stores.symbolic_links import LinkPolicy
-from zarrfs.engine.stores.temporary_files import (
-    create_temporary,
-    find_abandoned,
-    sync_directory,
-)
+from zarrfs.engine.stores.temporary_files import find_abandoned
 from zarrfs.errors import LocationError, StoreError
 
 __all__ = ["LocalStore"]
@@ -265,23 +260,7 @@ class LocalStore(Store):
         try:
             with suppress(FileNotFoundError):
                 self._links.check_directory(path.rpartition("/")[0])
-            if self.durable:
-                make_directories_durably(path.rpartition("/")[0])
-            fd, temporary = create_temporary(path.rpartition("/")[0])
-            try:
-                try:
-                    write_parts(fd, parts)
-                    if self.durable:
-                        os.fsync(fd)
-                finally:
-                    os.close(fd)
-                os.replace(temporary, path)
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(temporary)
-                raise
-            if self.durable:
-                sync_directory(os.path.dirname(path))
+            replace_file(path, parts, self.durable)
         except StoreError:
             raise
         except RecursionError as error:  # os.makedirs recurses once for each new directory

@@ -11,16 +11,16 @@ from contextlib import suppress
 from zarrfs.engine.stores.base import Buffer, ByteRange, Store, StoredValue, ValueTooLargeError
 from zarrfs.engine.stores.regular_files import check_regular_file, regular_file_stat
 from zarrfs.engine.stores.symbolic_links import LinkPolicy
-from zarrfs.engine.stores.temporary_files import sync_directory
+from zarrfs.engine.stores.temporary_files import create_temporary, sync_directory
 from zarrfs.errors import StoreError
 
 __all__ = [
     "MAX_BUFFERS_PER_CALL",
     "MISSING_ERRNOS",
     "LocalValue",
-    "make_directories_durably",
     "raise_unless_missing",
     "read_at",
+    "replace_file",
     "stamp_from_status",
     "write_parts",
 ]
@@ -129,12 +129,39 @@ def read_at(fd: int, size: int, offset: int) -> bytes:
     return b"".join(parts)
 
 
-def make_directories_durably(directory: str) -> None:
+def replace_file(path: str, parts: Sequence[Buffer], durable: bool) -> None:
+    """Write the parts to a temporary file in the same directory and rename it to ``path``. Missing directories are
+    created.
+
+    With ``durable`` the data, the name and new directories have reached the disk when the function returns. Raises
+    OSError, after which the old file is unchanged and the temporary file is removed.
+    """
+    directory = os.path.dirname(path)
+    if durable:
+        _make_directories_durably(directory)
+    fd, temporary = create_temporary(directory)
+    try:
+        try:
+            write_parts(fd, parts)
+            if durable:
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    if durable:
+        sync_directory(directory)
+
+
+def _make_directories_durably(directory: str) -> None:
     """Create a directory and its missing parents, and wait until each has reached the disk."""
     if os.path.isdir(directory):
         return
     parent = os.path.dirname(directory)
-    make_directories_durably(parent)
+    _make_directories_durably(parent)
     with suppress(FileExistsError):  # Another writer created it.
         os.mkdir(directory)
     sync_directory(parent)

@@ -16,9 +16,9 @@ import zarrfs
 from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import ZarrError, describe_error
 from zarrfs.foreign.image_groups import ImageAxis
-from zarrfs.foreign.metaimage import open_metaimage
-from zarrfs.foreign.nifti import open_nifti
-from zarrfs.foreign.nrrd import open_nrrd
+from zarrfs.foreign.medical.metaimage import open_metaimage
+from zarrfs.foreign.medical.nifti import open_nifti
+from zarrfs.foreign.medical.nrrd import open_nrrd
 from zarrfs.foreign.presented_store import PresentedStore
 from zarrfs.foreign.tiff.opening import open_tiff
 from zarrfs.importing.images import find_images, image_of_group

@@ -62,14 +62,21 @@ class RedisStore(KeyValueStore):
         return value
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        size = self.size(key)
-        if size is None:
+        """Return the bytes of each range. One transaction reads all of them: one round trip, and one version."""
+        self._check_open()
+        name = encode_key(self._key_prefix + check_key(key))
+        try:
+            with self._client.pipeline(transaction=True) as pipeline:
+                pipeline.exists(name)
+                for start, length in ranges:
+                    # The last byte is inclusive, and -1 is that of the value. A range without bytes cannot be stated.
+                    pipeline.getrange(name, start, -1 if length is None else max(0, start + length - 1))
+                exists, *values = pipeline.execute()
+        except self._error as error:
+            raise StoreError(f"{self._display_url}: {key}: {error}") from error
+        if not exists:
             return None
-        buffers: list[Buffer] = []
-        for byte_range in ranges:
-            start, stop = byte_range.resolve(size)
-            buffers.append(self._call("getrange", key, start, stop - 1) if stop > start else b"")
-        return buffers
+        return [value if length != 0 else b"" for (_, length), value in zip(ranges, values, strict=True)]
 
     def size(self, key: str) -> int | None:
         length = int(self._call("strlen", check_key(key)))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sqlite3
 import threading
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, Usage, ValueTooLargeError, check_key
 from zarrfs.engine.stores.databases.base import KeyValueStore
@@ -18,6 +19,8 @@ from zarrfs.errors import LocationError, StoreError
 
 __all__ = ["SQLiteStore"]
 
+T = TypeVar("T")
+
 BUSY_TIMEOUT_SECONDS = 30.0
 """How long a writer waits for another writer of this or another process."""
 
@@ -25,6 +28,8 @@ FILE_SUFFIXES = ("", "-journal", "-wal", "-shm")
 
 LENGTH = "CASE typeof(v) WHEN 'blob' THEN length(v) ELSE length(CAST(v AS BLOB)) END"
 """The number of bytes of a value. Of a blob it is known without reading the blob."""
+
+WITHOUT_ROW_IDS = re.compile(r"\bWITHOUT\s+ROWID\b", re.IGNORECASE)
 
 VALUE_ERRORS = (OverflowError, UnicodeEncodeError, MemoryError)
 """Errors of the module for values that are too large, and for keys that are not Unicode text."""
@@ -68,7 +73,7 @@ class SQLiteStore(KeyValueStore):
             reason = "no such file" if isinstance(error, FileNotFoundError) else error.strerror
             raise LocationError(f"{self.path}: {reason}; expected an SQLite database") from error
         try:
-            has_table = self._query("SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'zarr'")
+            has_table = self._query("SELECT sql FROM sqlite_master WHERE type = 'table' AND name = 'zarr'")
             if not has_table and not read_only:
                 self._execute("CREATE TABLE IF NOT EXISTS zarr(k TEXT PRIMARY KEY, v BLOB)")
         except StoreError as error:
@@ -77,6 +82,8 @@ class SQLiteStore(KeyValueStore):
         if not has_table and read_only:
             self.close()
             raise LocationError(f"{self.path} is an SQLite database without the table 'zarr' of a Zarr store")
+        # Only tables with row ids, which is the default, support opening of single blobs.
+        self._has_row_ids = not (has_table and WITHOUT_ROW_IDS.search(str(has_table[0][0])))
 
     @property
     def url(self) -> str:
@@ -111,8 +118,17 @@ class SQLiteStore(KeyValueStore):
         )
 
     def _query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        def fetch(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+            with closing(connection.execute(statement, values)) as cursor:
+                return cursor.fetchall()
+
+        return self._with_recovery(fetch)
+
+    def _with_recovery(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        """Return ``read(connection)``. Repeat it after the transaction of a killed writer was rolled back."""
         try:
-            return self._fetch(statement, values)
+            with self._connection() as connection:
+                return read(connection)
         except VALUE_ERRORS as error:
             raise self._read_error(error) from error
         except sqlite3.Error as error:
@@ -120,13 +136,10 @@ class SQLiteStore(KeyValueStore):
                 raise self._read_error(error) from error
             self._recover(error)
         try:
-            return self._fetch(statement, values)
+            with self._connection() as connection:
+                return read(connection)
         except sqlite3.Error as error:
             raise self._read_error(error) from error
-
-    def _fetch(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        with self._connection() as connection, closing(connection.execute(statement, values)) as cursor:
-            return cursor.fetchall()
 
     def _read_error(self, error: Exception) -> StoreError:
         return StoreError(f"{self.path} cannot be read: {error}", _errno_of(error))
@@ -203,17 +216,13 @@ class SQLiteStore(KeyValueStore):
         return value
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        size = self.size(key)
-        if size is None:
-            return None
-        buffers: list[Buffer] = []
-        for byte_range in ranges:
-            start, stop = byte_range.resolve(size)
-            rows = self._query(
-                "SELECT substr(CAST(v AS BLOB), ?, ?) FROM zarr WHERE k = ?", start + 1, stop - start, key
-            )
-            buffers.append(self._check_bytes(key, rows[0][0]) if rows and stop > start else b"")
-        return buffers
+        """Return the bytes of each range. A blob is opened once for all of them, so that they belong to one version."""
+        check_key(key)
+        if self._has_row_ids:
+            is_blob, buffers = self._with_recovery(lambda connection: _read_ranges(connection, key, ranges))
+            if is_blob:
+                return buffers
+        return super().get_ranges(key, ranges)
 
     def size(self, key: str) -> int | None:
         rows = self._query(f"SELECT {LENGTH} FROM zarr WHERE k = ?", check_key(key))
@@ -251,6 +260,34 @@ class SQLiteStore(KeyValueStore):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _open_sqlite_store, (self.path, self.read_only)
+
+
+def _read_ranges(
+    connection: sqlite3.Connection, key: str, ranges: Sequence[ByteRange]
+) -> tuple[bool, list[Buffer] | None]:
+    """Return True and the bytes of each range, or None for a missing key. Return False if the value is not a blob.
+
+    One transaction reads the row id and the blob, because another writer may give the id to another key.
+    """
+    connection.execute("BEGIN").close()
+    try:
+        with closing(connection.execute("SELECT rowid, typeof(v) FROM zarr WHERE k = ?", (key,))) as cursor:
+            row = cursor.fetchone()
+        if row is None:
+            return True, None
+        row_id, kind = row
+        if kind != "blob":
+            return False, None
+        with connection.blobopen("zarr", "v", row_id, readonly=True) as blob:
+            buffers: list[Buffer] = []
+            for byte_range in ranges:
+                start, stop = byte_range.resolve(len(blob))
+                blob.seek(start)
+                buffers.append(blob.read(max(0, stop - start)))
+        return True, buffers
+    finally:
+        if connection.in_transaction:  # some errors have ended it
+            connection.execute("ROLLBACK").close()
 
 
 def _errno_of(error: Exception) -> int | None:

@@ -13,8 +13,8 @@ from zarrfs.engine.stores.regular_files import open_regular_file
 from zarrfs.errors import LocationError, UnsupportedError
 from zarrfs.foreign.contiguous import path_stamp
 from zarrfs.foreign.image_groups import ImageAxis, image_nodes
+from zarrfs.foreign.medical.spatial_axes import LPS_TO_RAS, is_plain, oriented_axes
 from zarrfs.foreign.presented_store import PresentedArray, PresentedStore, plane_chunks
-from zarrfs.foreign.spatial_axes import LPS_TO_RAS, is_plain, oriented_axes
 from zarrfs.foreign.stored_values import stored_values
 
 __all__ = ["is_metaimage", "open_metaimage"]

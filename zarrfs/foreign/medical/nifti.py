@@ -13,8 +13,8 @@ from zarrfs.engine.stores.databases.base import load_library
 from zarrfs.errors import LocationError, UnsupportedError, ZarrError
 from zarrfs.foreign.contiguous import ContiguousValues, path_stamp
 from zarrfs.foreign.image_groups import ImageAxis, image_nodes
+from zarrfs.foreign.medical.spatial_axes import oriented_axes
 from zarrfs.foreign.presented_store import PresentedArray, PresentedStore, is_presentable, plane_chunks
-from zarrfs.foreign.spatial_axes import oriented_axes
 from zarrfs.foreign.stored_values import stored_values
 from zarrfs.ngff.units import unit_name
 
