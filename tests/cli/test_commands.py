@@ -155,6 +155,53 @@ def test_tree_uses_consolidated_metadata_on_request(tmp_path: Path) -> None:
     assert run("tree", tmp_path, "--consolidated").stdout.splitlines()[1:] == ["└── a  3 float64, chunks 3"]
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_consolidated_arrays_that_differ_in_attributes_only_are_listed_without_being_opened(
+    zarr_format: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = zarrfs.create_group(tmp_path / "c.zarr", zarr_format=zarr_format)
+    for number in range(12):
+        array = root.create_array(f"g{number % 2}/a{number:02}", shape=(4, 6), chunks=(2, 3), dtype="u2")
+        array.attrs["number"] = number
+    root.create_array("g0/b", shape=(), dtype="u2")
+    zarrfs.consolidate_metadata(root)
+    document = tmp_path / "c.zarr" / ("zarr.json" if zarr_format == 3 else ".zmetadata")
+    broken = json.loads(document.read_text())
+    entries = (broken["consolidated_metadata"] if zarr_format == 3 else broken)["metadata"]
+    entries["g1/a05" if zarr_format == 3 else "g1/a05/.zarray"]["shape"] = [4.0, 6]
+    document.write_text(json.dumps(broken))
+
+    opened = []
+    construct = zarrfs.Array.__init__
+    monkeypatch.setattr(
+        zarrfs.Array,
+        "__init__",
+        lambda self, store, path, *rest: (opened.append(path), construct(self, store, path, *rest))[1],
+    )
+
+    def invoke(*arguments: str) -> str:
+        result = CliRunner().invoke(main, [*arguments, str(tmp_path / "c.zarr")])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    plain = invoke("tree").splitlines()
+    assert len(opened) == 13
+    opened.clear()
+    listed = invoke("tree", "--consolidated").splitlines()
+    assert opened == ["g0/a00", "g0/b"]
+    assert [line for line in listed if line not in plain] == [line for line in listed if "broken" in line]
+    (error,) = (line for line in listed if "broken" in line)
+    assert "a05  broken: " in error
+    assert "expected an integer from 0 to 2^63-1, found 4.0" in error
+
+    expected, found = (
+        parse_strict_json(invoke("tree", "--json", *option)) for option in ([], ["--consolidated"])
+    )
+    assert found["members"]["g1"]["members"].pop("a05")["kind"] == "broken"
+    assert expected["members"]["g1"]["members"].pop("a05")["path"] == "/g1/a05"
+    assert found == expected
+
+
 def test_doctor_reports_all_requirements(tmp_path: Path) -> None:
     completed = run("doctor", "--json")
     result = parse_strict_json(completed.stdout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from zarrfs.text import safe_text as safe
 __all__ = [
     "print_attributes",
     "print_json",
+    "print_lines",
     "print_properties",
     "print_table",
     "progress",
@@ -35,6 +37,8 @@ MAX_LINES = 2000
 """The maximum number of lines of attributes in text output. JSON output is complete."""
 
 OUTPUT_BUFFER_LENGTH = 1 << 16
+
+OUTPUT_SECONDS = 0.1
 
 
 def readable_bytes(nbytes: int | float) -> str:
@@ -58,6 +62,25 @@ def print_json(value: Any) -> None:
             click.echo("".join(lines), nl=False)
             lines, nbytes = [], 0
     click.echo("".join(lines))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines with few writes. A line waits for others for at most ``OUTPUT_SECONDS`` before it is printed, unless
+    the next one takes longer.
+    """
+    waiting: list[str] = []
+    nbytes = 0
+    flushed = time.monotonic()
+    try:
+        for line in lines:
+            waiting.append(line)
+            nbytes += len(line)
+            if nbytes > OUTPUT_BUFFER_LENGTH or time.monotonic() - flushed > OUTPUT_SECONDS:
+                click.echo("\n".join(waiting))
+                waiting, nbytes, flushed = [], 0, time.monotonic()
+    finally:
+        if waiting:
+            click.echo("\n".join(waiting))
 
 
 def print_attributes(attributes: dict[str, Any]) -> None:

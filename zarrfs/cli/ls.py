@@ -6,9 +6,8 @@ import click
 
 import zarrfs
 from zarrfs.cli.console import MAX_LINE, print_json, print_table, safe
-from zarrfs.cli.tree import UnreadableMember, member_object, members
+from zarrfs.cli.tree import Hierarchy, Member, UnreadableMember, as_object, member_object, shown
 from zarrfs.cli.values import document_option, parse_storage_options, storage_option
-from zarrfs.engine.nodes.summary import array_metadata_summary
 
 __all__ = ["command"]
 
@@ -34,11 +33,17 @@ def command(
     access = zarrfs.Access(max_document=max_document)
     node = zarrfs.open(location, path, storage_options=parse_storage_options(storage), access=access)
     with node:
-        entries: list[tuple[str, zarrfs.Array | zarrfs.Group | UnreadableMember]] = (
-            [(node.basename or "/", node)] if isinstance(node, zarrfs.Array) else list(members(node))
-        )
+        if isinstance(node, zarrfs.Array):
+            name = node.basename or "/"
+            entries: list[tuple[str, Member]] = [(name, shown(node))]
+            members = {name: as_object(node, 0)}
+        else:
+            entries = list(Hierarchy().members(node))
+            members = {
+                name: member_object(f"{node.name.rstrip('/')}/{name}", member) for name, member in entries
+            }
         if as_json:
-            print_json({name: member_object(member, 0) for name, member in entries})
+            print_json(members)
             return
         print_table(
             ("name", "kind", "shape", "data type", "chunks"), [_row(name, item) for name, item in entries]
@@ -49,17 +54,9 @@ def command(
             click.echo(safe(f"{name}: {item.reason}", MAX_LINE), err=True)
 
 
-def _row(name: str, member: zarrfs.Array | zarrfs.Group | UnreadableMember) -> tuple[str, ...]:
+def _row(name: str, member: Member) -> tuple[str, ...]:
     if isinstance(member, UnreadableMember):
         return name, "broken", "", "", ""
     if isinstance(member, zarrfs.Group):
         return name, "group", "", "", ""
-    properties = array_metadata_summary(member)
-    chunks = " x ".join(map(str, properties["chunks"])) or "one"
-    return (
-        name,
-        "array",
-        " x ".join(map(str, properties["shape"])) or "scalar",
-        str(properties["data_type"]),
-        chunks,
-    )
+    return name, "array", member.shape, member.data_type, member.chunks

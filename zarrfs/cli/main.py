@@ -18,6 +18,7 @@ from typing import NoReturn
 import click
 from click.shell_completion import CompletionItem
 
+from zarrfs.cli.garbage import garbage_collection_paused
 from zarrfs.cli.mount_options import is_helper_call, mount_arguments
 from zarrfs.credentials import hide_credentials
 from zarrfs.errors import ZarrError
@@ -82,7 +83,8 @@ class CommandGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        command: click.Command = import_module(_module(cmd_name)).command
+        with garbage_collection_paused():
+            command: click.Command = import_module(_module(cmd_name)).command
         for parameter in command.params:
             if isinstance(parameter, click.Argument) and parameter.type is click.STRING:
                 parameter.type = _LocationType()

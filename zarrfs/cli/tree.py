@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import click
 
 import zarrfs
-from zarrfs.cli.console import MAX_LINE, print_json, safe
+from zarrfs.cli.console import MAX_LINE, print_json, print_lines, safe
+from zarrfs.cli.garbage import garbage_collection_paused
 from zarrfs.cli.values import document_option, parse_storage_options, storage_option
+from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.nodes.summary import json_safe
 from zarrfs.errors import describe_error
 from zarrfs.ngff.members import member_names
@@ -48,21 +51,19 @@ def command(
       zarrfs tree image.zarr
       zarrfs tree survey.zarr.zip --depth 2
     """
-    access = zarrfs.Access(max_document=max_document)
-    node = zarrfs.open(
-        location,
-        path,
-        storage_options=parse_storage_options(storage),
-        access=access,
-        use_consolidated=True if consolidated else None,
-    )
+    with garbage_collection_paused():
+        node = zarrfs.open(
+            location,
+            path,
+            storage_options=parse_storage_options(storage),
+            access=zarrfs.Access(max_document=max_document),
+            use_consolidated=True if consolidated else None,
+        )
     with node.store:
         if as_json:
             print_json(as_object(node, depth))
             return
-        click.echo(safe(node.store.url + (f"/{node.path}" if node.path else "")) + suffix(node))
-        for line in tree_lines(node, "", depth):
-            click.echo(line)
+        print_lines(lines(node, depth))
 
 
 @dataclass(frozen=True)
@@ -72,48 +73,146 @@ class UnreadableMember:
     reason: str
 
 
-def members(
-    node: zarrfs.Array | zarrfs.Group,
-) -> Iterator[tuple[str, zarrfs.Array | zarrfs.Group | UnreadableMember]]:
-    """Yield the name and the node of each member. A member that cannot be opened is an UnreadableMember."""
-    if isinstance(node, zarrfs.Array):
-        return
-    for name in member_names(node):
-        member: zarrfs.Array | zarrfs.Group | UnreadableMember | None
-        try:
-            member = node.get(name)
-        except MemoryError:
-            raise
-        except Exception as error:  # an error in one member must not hide the others
-            member = UnreadableMember(describe_error(error))
-        if member is not None:
-            yield name, member
+@dataclass(frozen=True, eq=False)
+class ShownArray:
+    """What is shown of an array: its properties as JSON values, without the path."""
+
+    properties: dict[str, Any]
+
+    @property
+    def shape(self) -> str:
+        """The shape as text."""
+        return " x ".join(map(str, self.properties["shape"])) or "scalar"
+
+    @property
+    def data_type(self) -> str:
+        """The name of the data type."""
+        return str(self.properties["data_type"])
+
+    @property
+    def chunks(self) -> str:
+        """The chunk shape as text."""
+        return " x ".join(map(str, self.properties["chunks"])) or "one"
+
+    @cached_property
+    def suffix(self) -> str:
+        """The text after the name in a tree."""
+        shards = self.properties["shards"]
+        sharded = f", shards {' x '.join(map(str, shards))}" if shards else ""
+        return click.style(f"  {self.shape} {self.data_type}, chunks {self.chunks}{sharded}", fg="cyan")
 
 
-def tree_lines(node: zarrfs.Array | zarrfs.Group, indent: str, depth: int | None) -> Iterator[str]:
-    """Yield the lines below a node."""
-    if depth == 0:
-        return
-    entries = list(members(node))
-    for position, (name, member) in enumerate(entries):
-        last = position == len(entries) - 1
-        head = f"{indent}{'└── ' if last else '├── '}{safe(name, MAX_LINE)}"
+def shown(array: zarrfs.Array) -> ShownArray:
+    """Return what is shown of an array."""
+    return ShownArray(
+        {
+            "shape": list(array.shape),
+            "data_type": array.spec.data_type.name,
+            "chunks": json_safe(array.chunks),
+            "shards": json_safe(array.shards),
+        }
+    )
+
+
+class Hierarchy:
+    """The members of groups. Arrays in consolidated metadata that differ from one that was opened in their attributes
+    only are not opened.
+    """
+
+    def __init__(self) -> None:
+        # The templates are referenced because their identities are the keys.
+        self._known: dict[int, tuple[ArraySpec, ShownArray]] = {}
+
+    def members(self, group: zarrfs.Group) -> Iterator[tuple[str, Member]]:
+        """Yield the name of each member and what is shown of it."""
+        for name in member_names(group):
+            member: Member | None
+            try:
+                member = self._member(group, name)
+            except MemoryError:
+                raise
+            except Exception as error:  # an error in one member must not hide the others
+                member = UnreadableMember(describe_error(error))
+            if member is not None:
+                yield name, member
+
+    def _member(self, group: zarrfs.Group, name: str) -> Member | None:
+        template = group.array_template(name)
+        known = self._known.get(id(template))
+        if known is not None:
+            return known[1]
+        node: zarrfs.Array | zarrfs.Group | None = group.get(name)
+        if not isinstance(node, zarrfs.Array):
+            return node
+        array = shown(node)
+        template = group.array_template(name)
+        if template is not None:
+            self._known[id(template)] = template, array
+        return array
+
+    def lines(self, group: zarrfs.Group, indent: str, depth: int | None) -> Iterator[str]:
+        """Yield the lines below a group, of ``depth`` levels; None for all."""
+        if depth == 0:
+            return
+        entries = list(self.members(group))
+        for position, (name, member) in enumerate(entries):
+            last = position == len(entries) - 1
+            head = f"{indent}{'└── ' if last else '├── '}{safe(name, MAX_LINE)}"
+            if isinstance(member, ShownArray):
+                yield head + member.suffix
+                continue
+            if isinstance(member, UnreadableMember):
+                yield head + error_suffix(member.reason)
+                continue
+            yield head
+            member_indent = indent + ("    " if last else "│   ")
+            try:
+                yield from self.lines(member, member_indent, None if depth is None else depth - 1)
+            except OSError as error:
+                # The group exists, but its members cannot be listed.
+                yield f"{member_indent}└──{error_suffix(describe_error(error))}"
+
+    def as_object(self, group: zarrfs.Group, depth: int | None) -> dict[str, Any]:
+        """Return a group and ``depth`` levels below it as nested objects; None for all."""
+        entry = group_object(group.name)
+        if depth != 0:
+            below = None if depth is None else depth - 1
+            entry["members"] = {
+                name: self._member_object(f"{group.name.rstrip('/')}/{name}", member, below)
+                for name, member in self.members(group)
+            }
+        return entry
+
+    def _member_object(self, path: str, member: Member, depth: int | None) -> dict[str, Any]:
+        """Return a member as nested objects. A broken member has the reason."""
+        if not isinstance(member, zarrfs.Group):
+            return member_object(path, member)
         try:
-            line = error_suffix(member.reason) if isinstance(member, UnreadableMember) else suffix(member)
+            return self.as_object(member, depth)
         except MemoryError:
             raise
         except Exception as error:
-            member = UnreadableMember(describe_error(error))
-            line = error_suffix(member.reason)
-        yield head + line
-        if isinstance(member, UnreadableMember):
-            continue
-        member_indent = indent + ("    " if last else "│   ")
-        try:
-            yield from tree_lines(member, member_indent, None if depth is None else depth - 1)
-        except OSError as error:
-            # The group exists, but its members cannot be listed.
-            yield f"{member_indent}└──{error_suffix(describe_error(error))}"
+            return member_object(path, UnreadableMember(describe_error(error)))
+
+
+Member = zarrfs.Group | ShownArray | UnreadableMember
+
+
+def as_object(node: zarrfs.Array | zarrfs.Group, depth: int | None) -> dict[str, Any]:
+    """Return a node and ``depth`` levels below it as nested objects; None for all levels."""
+    if isinstance(node, zarrfs.Array):
+        return member_object(node.name, shown(node))
+    return Hierarchy().as_object(node, depth)
+
+
+def lines(node: zarrfs.Array | zarrfs.Group, depth: int | None) -> Iterator[str]:
+    """Yield the lines of a node and of ``depth`` levels below it; None for all levels."""
+    head = safe(node.store.url + (f"/{node.path}" if node.path else ""))
+    if isinstance(node, zarrfs.Array):
+        yield head + shown(node).suffix
+        return
+    yield head
+    yield from Hierarchy().lines(node, "", depth)
 
 
 def error_suffix(reason: str) -> str:
@@ -121,51 +220,15 @@ def error_suffix(reason: str) -> str:
     return click.style(f"  broken: {safe(reason)}", fg="red")
 
 
-def array_properties(array: zarrfs.Array) -> dict[str, Any]:
-    """Return the properties of an array that are shown, as JSON values."""
-    return {
-        "kind": "array",
-        "path": array.name,
-        "shape": list(array.shape),
-        "data_type": array.spec.data_type.name,
-        "chunks": json_safe(array.chunks),
-        "shards": json_safe(array.shards),
-    }
-
-
-def suffix(node: zarrfs.Array | zarrfs.Group) -> str:
-    """Return the text after the name of a node: the properties of an array, or nothing for a group."""
-    if isinstance(node, zarrfs.Group):
-        return ""
-    properties = array_properties(node)
-    shape = " x ".join(map(str, properties["shape"])) or "scalar"
-    chunks = " x ".join(map(str, properties["chunks"])) or "one"
-    shards = f", shards {' x '.join(map(str, properties['shards']))}" if properties["shards"] else ""
-    return click.style(f"  {shape} {properties['data_type']}, chunks {chunks}{shards}", fg="cyan")
-
-
-def as_object(node: zarrfs.Array | zarrfs.Group, depth: int | None) -> dict[str, Any]:
-    """Return the hierarchy as nested objects."""
-    if isinstance(node, zarrfs.Array):
-        return array_properties(node)
-    entry: dict[str, Any] = {"kind": "group", "path": node.name}
-    if depth != 0:
-        entry["members"] = {
-            name: member_object(member, None if depth is None else depth - 1)
-            for name, member in members(node)
-        }
-    return entry
-
-
-def member_object(
-    member: zarrfs.Array | zarrfs.Group | UnreadableMember, depth: int | None
-) -> dict[str, Any]:
-    """Return a member as nested objects. A broken member has the reason."""
+def member_object(path: str, member: Member) -> dict[str, Any]:
+    """Return a member as an object without its own members. A broken member has the reason."""
     if isinstance(member, UnreadableMember):
         return {"kind": "broken", "error": member.reason}
-    try:
-        return as_object(member, depth)
-    except MemoryError:
-        raise
-    except Exception as error:
-        return {"kind": "broken", "error": describe_error(error)}
+    if isinstance(member, ShownArray):
+        return {"kind": "array", "path": path, **member.properties}
+    return group_object(path)
+
+
+def group_object(path: str) -> dict[str, Any]:
+    """Return a group as an object without its members."""
+    return {"kind": "group", "path": path}

@@ -5,6 +5,7 @@ No code outside of ``formats/`` depends on the format; ``zarr_format`` is for di
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from zarrfs.engine.codecs.base import Codec
     from zarrfs.engine.dtypes import DataType
 
-__all__ = ["ArraySpec", "GroupSpec", "NodeSpec"]
+__all__ = ["ArraySpec", "GroupSpec", "ListedNodes", "NodeSpec"]
 
 
 @dataclass(frozen=True)
@@ -42,17 +43,28 @@ class ArraySpec:
     document: Mapping[str, Any] = field(default_factory=dict)
 
 
+class ListedNodes(Mapping[str, "NodeSpec"]):
+    """The nodes of consolidated metadata by path relative to its group."""
+
+    @abstractmethod
+    def template(self, path: str) -> ArraySpec | None:
+        """Return the metadata of an array without what depends on its attributes. It is the same object for all arrays
+        that differ in their attributes only.
+
+        None if no such array has been parsed before, and if no array is listed at the path.
+        """
+
+
 @dataclass(frozen=True)
 class GroupSpec:
     """The metadata of a group.
 
-    ``consolidated`` has the nodes of the group's consolidated metadata by path relative to the group, or is None if the
-    group has no consolidated metadata.
+    ``consolidated`` has the nodes of the group's consolidated metadata, or is None if the group has none.
     """
 
     zarr_format: int | str
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    consolidated: Mapping[str, NodeSpec] | None = None
+    consolidated: ListedNodes | None = None
     document: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -194,3 +194,38 @@ def test_a_registered_codec_is_used_for_known_documents() -> None:
     finally:
         registry.register_codec("bytes", original)
     assert isinstance(with_templates(data), ArraySpec)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_consolidated_arrays_have_their_own_attributes_and_names(zarr_format: int) -> None:
+    store = MemoryStore()
+    root = zarrfs.create_group(store, zarr_format=zarr_format)
+    for number, dimensions in enumerate([["y", "x"], None, ["x", "y"], ["one"], "yx"]):
+        array = root.create_array(f"a{number}", shape=(4, 6), chunks=(2, 3), dtype="u2")
+        array.attrs.update({"number": number, "_ARRAY_DIMENSIONS": dimensions})
+    zarrfs.consolidate_metadata(root)
+    plain = zarrfs.open_group(store, use_consolidated=False)
+    listed = zarrfs.open_group(store, use_consolidated=True)
+    for name in plain:
+        assert listed[name].spec == plain[name].spec
+    assert len({id(listed.array_template(name)) for name in plain}) == 1
+    assert listed.array_template("a0") is not None
+    assert listed.array_template("missing") is None
+    assert plain.array_template("a0") is None
+    listed["a0"].metadata["shape"].append(1)
+    assert listed["a1"].metadata["shape"] == [4, 6]
+
+
+def test_a_v2_array_without_a_separator_or_with_unknown_keys_has_no_template() -> None:
+    store = MemoryStore()
+    root = zarrfs.create_group(store, zarr_format=2)
+    for name, changes in {"a": {"dimension_separator": None}, "b": {"attributes": {"c": 1}}}.items():
+        root.create_array(name, shape=(4, 6), chunks=(2, 3), dtype="u2")
+        key = f"{name}/.zarray"
+        store.set(key, json.dumps(json.loads(bytes(store.get(key) or b"")) | changes).encode())
+    zarrfs.consolidate_metadata(root)
+    listed = zarrfs.open_group(store, use_consolidated=True)
+    for name in "ab":
+        assert listed[name].spec == listed[name].spec
+        assert listed.array_template(name) is None
+    assert listed["b"].metadata["attributes"] == {"c": 1}

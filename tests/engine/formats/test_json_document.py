@@ -12,7 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zarrfs.engine.formats.json_document import dump_json, parse_json, read_object, write_object
+from zarrfs.engine.formats.json_document import (
+    MAX_DEPTH,
+    dump_json,
+    parse_json,
+    read_object,
+    write_object,
+)
 from zarrfs.engine.stores.base import Buffer, ByteRange
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
@@ -55,6 +61,18 @@ def test_invalid_documents(document: bytes, words: str) -> None:
     assert str(caught.value).startswith(HERE)
     assert words in str(caught.value)
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("item", "depth"), [('"[{"', 2), (r'"\"[{"', 2), (r'"[{\\"', 2), ('[["]"]]', 4), (r'["]\"]"]', 3)]
+)
+def test_depth_is_counted_outside_strings_only(item: str, depth: int) -> None:
+    text = f'{{"a": [{", ".join([item] * 300)}]}}'.encode()
+    inner = MAX_DEPTH - 1 - depth
+    nested = b"[" * inner + text + b"]" * inner
+    assert parse_json(b"[" + nested + b"]", "here")
+    with pytest.raises(MetadataError, match=f"nested {MAX_DEPTH + 1} levels deep"):
+        parse_json(b"[[" + nested + b"]]", "here")
 
 
 def test_brackets_in_strings_do_not_count_as_depth() -> None:

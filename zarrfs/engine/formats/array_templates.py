@@ -101,6 +101,11 @@ class ArrayTemplates:
         text = _without_attributes(document)
         return None if text is None else self._known(text, None, document.get("attributes"))
 
+    def match_parsed(self, document: Mapping[str, Any]) -> ArraySpec | None:
+        """Return the array that a parsed document describes, without what depends on its attributes; as ``match``."""
+        text = _without_attributes(document)
+        return None if text is None else self._specs.get((text, None, registry.registrations()))
+
     def add_parsed(self, document: Mapping[str, Any], spec: ArraySpec) -> None:
         """Remember the array that a parsed document describes."""
         text = _without_attributes(document)
@@ -162,7 +167,8 @@ def _without_attributes(document: Mapping[str, Any]) -> bytes | None:
     """
     if not isinstance(document.get("attributes", {}), dict):
         return None
-    rest = {key: value for key, value in document.items() if key != "attributes"}
+    rest = dict(document)
+    rest.pop("attributes", None)
     try:
         text = marshal.dumps(rest, 2)  # this version depends on the values only
     except ValueError:  # The nesting is too deep.

@@ -17,24 +17,31 @@ from zarrfs.engine.formats.json_document import (
     document_limit,
 )
 from zarrfs.engine.json_checks import expect_object
-from zarrfs.engine.model import GroupSpec, NodeSpec
+from zarrfs.engine.model import ArraySpec, GroupSpec, ListedNodes, NodeSpec
 from zarrfs.errors import MetadataError
 from zarrfs.logs import logger
 
 __all__ = ["Consolidated", "documents_by_path", "inline_consolidated"]
 
 
-class Consolidated(Mapping[str, NodeSpec]):
+class Consolidated(ListedNodes):
     """The nodes of consolidated metadata by path relative to its group.
 
     Each node is parsed when it is accessed, so an invalid node does not affect the others. ``load`` returns a mapping
     from paths to the values that ``parse`` takes; it is called once, at the first access. A group in the mapping has
-    the part of the mapping below it as its own consolidated metadata.
+    the part of the mapping below it as its own consolidated metadata. ``match`` returns the template of the array that
+    a value describes, or None; see ``template``.
     """
 
-    def __init__(self, load: Callable[[], Mapping[str, Any]], parse: Callable[[str, Any], NodeSpec]) -> None:
+    def __init__(
+        self,
+        load: Callable[[], Mapping[str, Any]],
+        parse: Callable[[str, Any], NodeSpec],
+        match: Callable[[Any], ArraySpec | None] = lambda entry: None,
+    ) -> None:
         self._load = load
         self._parse = parse
+        self._match = match
         self._entries: Mapping[str, Any] | None = None
         self._sorted: list[str] | None = None
         # The limit that applies at construction also applies to the later read.
@@ -56,6 +63,10 @@ class Consolidated(Mapping[str, NodeSpec]):
         with convert_unexpected_errors(path):
             spec = self._parse(path, entry)
         return replace(spec, consolidated=self.below(path)) if isinstance(spec, GroupSpec) else spec
+
+    def template(self, path: str) -> ArraySpec | None:
+        entry = self._loaded().get(path)
+        return None if entry is None else self._match(entry)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._loaded())
@@ -79,11 +90,14 @@ class Consolidated(Mapping[str, NodeSpec]):
             end = bisect_left(self._sorted, path + chr(ord("/") + 1))
             return {key[len(prefix) :]: entries[key] for key in self._sorted[first:end]}
 
-        return Consolidated(load, lambda inner, entry: self._parse(prefix + inner, entry))
+        return Consolidated(load, lambda inner, entry: self._parse(prefix + inner, entry), self._match)
 
 
 def inline_consolidated(
-    value: Any, where: str, parse_node: Callable[[Mapping[str, Any], str], NodeSpec]
+    value: Any,
+    where: str,
+    parse_node: Callable[[Mapping[str, Any], str], NodeSpec],
+    match: Callable[[Mapping[str, Any]], ArraySpec | None],
 ) -> Consolidated | None:
     """Return the nodes of a v3 group's ``consolidated_metadata``, or None if it is missing or cannot be used.
 
@@ -114,7 +128,7 @@ def inline_consolidated(
             if not any(name.startswith("__") for name in path.split("/"))
         }
 
-    return Consolidated(load, parse)
+    return Consolidated(load, parse, match)
 
 
 def documents_by_path(document: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:

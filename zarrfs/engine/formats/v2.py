@@ -19,6 +19,7 @@ from zarrfs.engine.dtypes import (
     fill_from_v2,
     fill_to_v2,
 )
+from zarrfs.engine.formats.array_templates import ArrayTemplates
 from zarrfs.engine.formats.base import Format, NodeKind
 from zarrfs.engine.formats.byte_order import stored_data_type
 from zarrfs.engine.formats.consolidated import Consolidated, documents_by_path
@@ -209,6 +210,15 @@ def attributes_document(spec: NodeSpec) -> dict[str, Any]:
     return attributes_with_names(spec)
 
 
+def _with_attributes(spec: ArraySpec, attributes: dict[str, Any]) -> ArraySpec:
+    names = dimension_names_from_attributes(attributes, len(spec.shape))
+    return replace(spec, attributes=dict(attributes), dimension_names=names, document=dict(spec.document))
+
+
+_templates = ArrayTemplates(_with_attributes)
+"""Templates of the arrays in consolidated metadata."""
+
+
 # -- in a store ----------------------------------------------------------------------------------------------
 
 
@@ -289,18 +299,37 @@ class V2Format(Format):
         def load() -> dict[str, dict[str, Any]]:
             return documents_by_path(read_object(store, key) or {}, where)
 
+        def template_document(documents: Mapping[str, Any]) -> dict[str, Any]:
+            # All that the array depends on, with the attributes as those of a document of v3.
+            return {
+                "array": documents[ARRAY_KEY],
+                "attributes": documents.get(ATTRIBUTES_KEY, {}),
+                "pickle": allow_pickle,
+            }
+
+        def match(documents: Mapping[str, Any]) -> ArraySpec | None:
+            return _templates.match_parsed(template_document(documents)) if ARRAY_KEY in documents else None
+
         def parse(inner: str, documents: dict[str, Any]) -> NodeSpec:
             pointer = f"{where}: /metadata/{inner}"
             attributes = expect_object(documents.get(ATTRIBUTES_KEY, {}), f"{pointer}/{ATTRIBUTES_KEY}")
             if ARRAY_KEY in documents:
+                identity = template_document(documents)
+                known = _templates.find_parsed(identity)
+                if known is not None:
+                    return known
                 array = expect_object(documents[ARRAY_KEY], f"{pointer}/{ARRAY_KEY}")
-                return self._array(
+                spec = self._array(
                     store, join(path, inner), array, attributes, f"{pointer}/{ARRAY_KEY}", allow_pickle
                 )
+                # Without a separator the array depends on the keys of its chunks as well.
+                if array.get("dimension_separator") is not None and "attributes" not in array:
+                    _templates.add_parsed(identity, _with_attributes(spec, {}))
+                return spec
             group = expect_object(documents[GROUP_KEY], f"{pointer}/{GROUP_KEY}")
             return parse_group(group, attributes, f"{pointer}/{GROUP_KEY}")
 
-        return Consolidated(load, parse)
+        return Consolidated(load, parse, match)
 
     def consolidating_paths(self, path: str) -> list[str]:
         return [path, *paths_above(path)]

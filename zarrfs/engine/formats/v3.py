@@ -48,6 +48,15 @@ CONSOLIDATED = "consolidated_metadata"
 _GROUP_KEYS = ("zarr_format", "node_type", "attributes", CONSOLIDATED)
 
 
+def _with_attributes(spec: ArraySpec, attributes: dict[str, Any]) -> ArraySpec:
+    units = dimension_units(attributes, len(spec.shape))
+    document = {**spec.document, "attributes": attributes}
+    return replace(spec, attributes=dict(attributes), dimension_units=units, document=document)
+
+
+_templates = ArrayTemplates(_with_attributes)
+
+
 def parse_node(document: Mapping[str, Any], where: str) -> NodeSpec:
     """Return the node that a ``zarr.json`` describes. ``where`` is the document's location. Raises MetadataError."""
     if node_type(document, where) == "array":
@@ -63,7 +72,9 @@ def parse_group(document: Mapping[str, Any], where: str) -> GroupSpec:
     return GroupSpec(
         zarr_format=3,
         attributes=attributes_of(document, where),
-        consolidated=inline_consolidated(document.get(CONSOLIDATED), where, _parse_listed),
+        consolidated=inline_consolidated(
+            document.get(CONSOLIDATED), where, _parse_listed, _templates.match_parsed
+        ),
         document=dict(document),
     )
 
@@ -81,15 +92,6 @@ def _warn_of_invalid_name(path: str, where: str) -> None:
         check_node_name(path.rpartition("/")[2] or "root")
     except KeyNameError as error:
         logger.warning("%s: %s; the node is read nevertheless", where, error)
-
-
-def _with_attributes(spec: ArraySpec, attributes: dict[str, Any]) -> ArraySpec:
-    units = dimension_units(attributes, len(spec.shape))
-    document = {**spec.document, "attributes": attributes}
-    return replace(spec, attributes=dict(attributes), dimension_units=units, document=document)
-
-
-_templates = ArrayTemplates(_with_attributes)
 
 
 def array_template(data: Buffer) -> tuple[ArraySpec, Mapping[str, Any]] | None:

@@ -159,6 +159,17 @@ class Group(StoredNode[GroupSpec], GroupRoutines, MutableMapping[str, "Array | G
         node._listed = listed
         return node._share_store(self._open_store)
 
+    def array_template(self, name: str) -> ArraySpec | None:
+        """Return the metadata of a member, an array, without what depends on its attributes. Does not access the store.
+
+        It is the same object for all arrays that differ in their attributes only, so that a list of thousands of arrays
+        can be shown without opening each of them. None if no such array has been opened before, and if members are not
+        looked up in the consolidated metadata.
+        """
+        if not self._consolidated or self._spec.consolidated is None:
+            return None
+        return self._spec.consolidated.template(name)
+
     def _some_names(self) -> str:
         names = self.names()
         shown = ", ".join(map(repr, names[:10])) or "none"
