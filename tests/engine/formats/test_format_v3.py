@@ -311,7 +311,11 @@ def test_consolidated_metadata_is_parsed_on_access() -> None:
 @pytest.mark.parametrize("value", [None, {"metadata": {}}, {"kind": "inline", "metadata": {}}], ids=str)
 def test_common_variants_of_consolidated_metadata(value: Any) -> None:
     spec = consolidated(value)
-    assert spec.consolidated is None if value is None else spec.consolidated == {}
+    if value is None:
+        assert spec.consolidated is None
+    else:
+        assert spec.consolidated is not None
+        assert dict(spec.consolidated) == {}
 
 
 @pytest.mark.parametrize(
