@@ -387,7 +387,8 @@ def test_only_the_qt_package_imports_qt() -> None:
 
 
 FORMAT_MODULES = {
-    f"zarrfs.engine.formats.{name}" for name in ("v1", "v2", "v3", "v3_arrays", "n5", "draft2019")
+    f"zarrfs.engine.formats.{name}"
+    for name in ("v1", "v2", "v3", "v3_arrays", "n5", "draft2019", "draft2019_arrays")
 }
 
 RULES_FOR_ONE_FORMAT = {
@@ -429,6 +430,9 @@ def test_only_the_formats_distinguish_formats() -> None:
     comparisons = {name: format_comparisons(SOURCES[name]) for name in others}
     assert {name: found for name, found in comparisons.items() if found} == {}
     assert [name for name in others if IMPORTS[name] & FORMAT_MODULES] == []
+    assert set(MODULES) >= FORMAT_MODULES
+    exceptions = [name for name in RULES_FOR_ONE_FORMAT if not format_comparisons(SOURCES[name])]
+    assert [name for name in exceptions if not IMPORTS[name] & FORMAT_MODULES] == [], "needed no more"
 
 
 def test_comparisons_of_formats_are_found() -> None:
@@ -504,6 +508,13 @@ NOT_LOADED = {
 @pytest.mark.parametrize("program", NOT_LOADED)
 def test_commands_start_without_modules_that_they_do_not_need(program: str) -> None:
     assert [name for name in loaded_modules(program) if is_in(name, NOT_LOADED[program])] == []
+
+
+def test_modules_that_must_not_be_loaded_exist() -> None:
+    """A name that has changed would make the test above pass."""
+    own = {name for names in NOT_LOADED.values() for name in names if name.startswith("zarrfs")}
+    assert own <= set(MODULES)
+    assert "zarrfs.engine.nodes" in loaded_modules("import zarrfs; zarrfs.open")
 
 
 def test_importing_is_light() -> None:

@@ -1,5 +1,5 @@
-"""Commands, views, codecs, stores, formats and data types: each module is registered; most are documented and covered
-by a contract suite.
+"""Commands, views, codecs, stores, formats, data types and panels: each module is registered; most are documented and
+covered by a contract suite.
 """
 
 from __future__ import annotations
@@ -7,7 +7,8 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,6 +23,7 @@ import zarrfs.engine.formats
 import zarrfs.engine.stores
 import zarrfs.mount.views
 import zarrfs.storage
+from tests.test_architecture import IMPORTS
 from zarrfs.cli.main import COMMANDS, MODULES
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
 from zarrfs.engine.codecs.numcodecs.table import ADAPTERS, adapter_class
@@ -33,6 +35,19 @@ from zarrfs.engine.formats.registry import all_formats
 from zarrfs.engine.stores.base import Store
 from zarrfs.mount.views.base import DirectoryView, View
 from zarrfs.mount.views.registry import DIRECTORY_VIEWS, all_views
+
+PUBLIC_MODULES = {
+    "zarrfs.__main__",
+    "zarrfs.cli.mount_helper",
+    "zarrfs.dask",
+    "zarrfs.ext",
+    "zarrfs.mount.__main__",
+    "zarrfs.storage",
+    "zarrfs.codecs",
+    "zarrfs.tools.xarray.backend",
+    "zarrfs_viewer.__main__",
+}
+"""Modules that users, ``python -m`` and entry points import."""
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -116,9 +131,16 @@ def test_every_format_is_registered() -> None:
 
 
 def test_every_data_type_is_registered() -> None:
-    registered = {kind.__name__ for family in families().values() for kind in type(family).__mro__}
-    defined = concrete_classes(zarrfs.engine.dtypes, DataTypeFamily)
-    assert set(defined) - registered == set(), "_FAMILIES in zarrfs/engine/dtypes/registry.py"
+    registered = list(families().values())
+    classes = {kind.__name__ for family in registered for kind in type(family).__mro__}
+    missing = set(concrete_classes(zarrfs.engine.dtypes, DataTypeFamily)) - classes
+    missing |= {
+        name
+        for module in modules(zarrfs.engine.dtypes)
+        for name, value in vars(module).items()
+        if isinstance(value, DataTypeFamily) and all(value is not family for family in registered)
+    }
+    assert missing == set(), "_FAMILIES in zarrfs/engine/dtypes/registry.py"
 
 
 def test_every_store_is_public_and_covered_by_the_contract() -> None:
@@ -147,3 +169,117 @@ def test_every_store_is_public_and_covered_by_the_contract() -> None:
         "memory",
     )
     assert [scheme for scheme in schemes if f"{scheme}://" not in page] == [], "docs/stores.md"
+
+
+def unused_modules(imports: Mapping[str, Collection[str]], used: Collection[str]) -> set[str]:
+    """Return the modules that no other module imports and that are not in ``used``. Packages with modules are used."""
+    imported = set().union(*imports.values(), used)
+    parents = {module.rpartition(".")[0] for module in imports}
+    return {
+        module
+        for module in set(imports) - imported - parents
+        if not any(module.startswith(f"{name}.") for name in used)
+    }
+
+
+def test_every_module_is_used() -> None:
+    """A panel of the viewer is registered by the module that creates it; so are most modules without a registry."""
+    assert unused_modules(IMPORTS, registered_modules()) == set()
+
+
+def registered_modules() -> set[str]:
+    """Return the public modules, and the modules that the registries of commands and codecs name."""
+    commands = {f"zarrfs.cli.{MODULES.get(name, name)}" for name in COMMANDS}
+    codecs = {codec_class(name) for name in BUILT_IN} | {adapter_class(name) for name in ADAPTERS}
+    return PUBLIC_MODULES | commands | {codec.__module__ for codec in codecs if codec is not None}
+
+
+def test_modules_that_are_not_used_are_found() -> None:
+    panel = "zarrfs_viewer.qt.panels.unregistered"
+    assert unused_modules({**IMPORTS, panel: set()}, registered_modules()) == {panel}
+    imports: dict[str, set[str]] = {"a": set(), "a.b": {"a.c"}, "a.c": set(), "a.d": set(), "a.d.e": set()}
+    assert unused_modules(imports, {"a.b"}) == {"a.d.e"}
+    assert unused_modules(imports, {"a.b", "a.d"}) == set()
+
+
+NOT_REGISTERED: dict[str, tuple[ModuleType, str, Callable[[], None]]] = {
+    "command": (
+        zarrfs.cli,
+        "import click\n\n@click.command()\ndef command(): pass\n",
+        test_every_module_with_a_command_is_registered,
+    ),
+    "view": (
+        zarrfs.mount.views,
+        """
+from zarrfs.mount.views.json import JsonView
+
+class unregistered(JsonView):
+    suffix = ".unregistered"
+""",
+        lambda: test_every_view_is_registered_and_documented(View, all_views),
+    ),
+    "codec": (
+        zarrfs.engine.codecs,
+        """
+from zarrfs.engine.codecs.bytes_to_bytes.crc32c import Crc32cCodec
+
+class unregistered(Crc32cCodec):
+    pass
+""",
+        test_every_codec_is_registered_and_covered_by_the_contract,
+    ),
+    "format": (
+        zarrfs.engine.formats,
+        """
+from zarrfs.engine.formats.v3 import V3Format
+
+class unregistered(V3Format):
+    pass
+""",
+        test_every_format_is_registered,
+    ),
+    "data type": (
+        zarrfs.engine.dtypes,
+        """
+from zarrfs.engine.dtypes.integers import INTEGERS
+
+class unregistered(type(INTEGERS)):
+    pass
+""",
+        test_every_data_type_is_registered,
+    ),
+    "instance of a data type": (
+        zarrfs.engine.dtypes,
+        """
+import copy
+from zarrfs.engine.dtypes.integers import INTEGERS
+
+unregistered = copy.copy(INTEGERS)
+""",
+        test_every_data_type_is_registered,
+    ),
+    "store": (
+        zarrfs.engine.stores,
+        """
+from zarrfs.engine.stores.memory import MemoryStore
+
+class unregistered(MemoryStore):
+    pass
+""",
+        test_every_store_is_public_and_covered_by_the_contract,
+    ),
+}
+"""Kind -> its package, the source of a module named ``unregistered``, and the test that has to name it."""
+
+
+@pytest.mark.parametrize("kind", NOT_REGISTERED)
+def test_what_is_not_registered_is_named(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package, source, test = NOT_REGISTERED[kind]
+    (tmp_path / "unregistered.py").write_text(source, encoding="utf-8")
+    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+    try:
+        with pytest.raises(AssertionError, match="unregistered"):
+            test()
+    finally:
+        sys.modules.pop(f"{package.__name__}.unregistered", None)
+        vars(package).pop("unregistered", None)

@@ -10,7 +10,7 @@ import numpy as np
 from zarrfs.engine.indexing.fields import check_fields
 from zarrfs.engine.indexing.selections import fancy_selection
 from zarrfs.engine.nodes.attributes import Attributes
-from zarrfs.engine.nodes.protocols import IndexableArray
+from zarrfs.engine.nodes.indexed_array import IndexedArray
 from zarrfs.errors import ReadOnlyError, SelectionError
 
 __all__ = ["ArrayView", "field_dtype"]
@@ -42,7 +42,7 @@ class ArrayView:
 
     def __init__(
         self,
-        array: IndexableArray,
+        array: IndexedArray,
         dtype: np.dtype[Any],
         fields: str | list[str] | None = None,
         cast: bool = False,
@@ -53,7 +53,7 @@ class ArrayView:
         self._cast = cast
 
     @property
-    def array(self) -> IndexableArray:
+    def array(self) -> IndexedArray:
         """The array that the view belongs to."""
         return self._array
 
