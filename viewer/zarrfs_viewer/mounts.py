@@ -6,7 +6,6 @@ them from a worker thread.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import os
 import tempfile
@@ -39,6 +38,8 @@ class Mounts:
         self._lock = threading.Lock()
 
     def _mount_point(self, location: str) -> Path:
+        import hashlib  # loads OpenSSL
+
         suffix = hashlib.sha256(location.encode("utf-8", "surrogateescape")).hexdigest()[:8]
         return self._directory / f"{display_name(location)}-{suffix}"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -10,12 +12,14 @@ from typing import Any
 
 import google_crc32c
 import numcodecs
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import zarrfs
 from tests.engine.native.executors import require_library
-from tests.processes import TIMEOUT
+from tests.processes import TIMEOUT, output_of
 from zarrfs.engine.native import library as loading
 from zarrfs.engine.native.build import BuildError, compile_library
 from zarrfs.engine.native.library import DISABLING_VARIABLE, NativeLibrary, describe, load_library
@@ -138,12 +142,29 @@ def test_a_decoder_whose_functions_are_missing_is_not_supported(monkeypatch: pyt
     for changed in (
         provider._replace(module="no_such_module"),
         provider._replace(functions={"blosc_decompress_ctx": "no_such_symbol"}),
-        provider._replace(version=lambda module, shared: "3.0"),
-        provider._replace(encode=lambda module: b"x" * 40),
+        provider._replace(version=lambda shared: "3.0"),
+        provider._replace(encoded=b"x" * 40),
     ):
         monkeypatch.setitem(loading._PROVIDERS, "blosc", changed)
         library._supported.pop("blosc", None)
         assert not library.supports("blosc")
+
+
+@pytest.mark.parametrize("name", ["blosc", "lz4", "zstd"])
+def test_the_known_buffer_of_a_decoder_is_what_numcodecs_decodes(name: str) -> None:
+    codec = numcodecs.get_codec({"id": name})
+    assert bytes(codec.decode(loading._PROVIDERS[name].encoded)) == loading.SAMPLE
+
+
+def test_reading_with_the_library_does_not_import_numcodecs(tmp_path: Path) -> None:
+    require_library()
+    program = "import sys, zarrfs\n"
+    for codec in (zarrfs.codecs.ZstdCodec(), zarrfs.codecs.BloscCodec()):
+        path = tmp_path / codec.name
+        zarrfs.create_array(path, data=np.arange(4096), compressors=[codec])
+        program += f"assert zarrfs.open({str(path)!r})[:].tolist() == list(range(4096))\n"
+    program += "assert 'numcodecs' not in sys.modules"
+    output_of([sys.executable, "-c", program], cwd=None, env=os.environ)
 
 
 def test_the_description_names_the_file_or_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:

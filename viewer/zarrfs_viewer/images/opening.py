@@ -49,9 +49,10 @@ def import_engine() -> None:
     from zarrfs.engine.codecs.libraries import import_library
     from zarrfs.engine.native.library import native_library
 
-    import_library("numcodecs")
     library = native_library()
-    if library is not None:
+    if library is None:
+        import_library("numcodecs")
+    else:
         for decoder in FREQUENT_DECODERS:
             library.supports(decoder)  # the first call loads its functions and tries them
     release_free_memory()

@@ -1,8 +1,9 @@
 """The native library and the functions of codec libraries that it calls.
 
 The decompressors are not linked. numcodecs and isal export the C functions of the libraries that they contain; their
-addresses are passed to the native library. Before a decoder is used, its library's version is checked, and a known
-buffer is decoded with it. The Python executor decodes what the library cannot.
+addresses are passed to the native library. The files of numcodecs are loaded without importing the package, which takes
+longer and more memory than the decoders. Before a decoder is used, its library's version is checked, and a known buffer
+is decoded with it. The Python executor decodes what the library cannot.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import os
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 from zarrfs.engine.codecs.libraries import import_library
@@ -33,16 +35,16 @@ class _Provider(NamedTuple):
 
     module: str
     functions: dict[str, str]
-    version: Callable[[ModuleType, ctypes.CDLL], str]
+    version: Callable[[ctypes.CDLL], str]
     """Return the version of the library, or of the package that contains it. Only versions 1.x are used."""
-    encode: Callable[[ModuleType], bytes]
-    """Return SAMPLE, encoded."""
+    encoded: bytes
+    """SAMPLE, encoded."""
     optional: dict[str, str] = {}  # noqa: RUF012 - never changed
     """Functions that make reading faster, in the order in which the fields are set: all of them are used, or none."""
 
 
-def _symbol_version(symbol: str) -> Callable[[ModuleType, ctypes.CDLL], str]:
-    def version(module: ModuleType, library: ctypes.CDLL) -> str:
+def _symbol_version(symbol: str) -> Callable[[ctypes.CDLL], str]:
+    def version(library: ctypes.CDLL) -> str:
         function = getattr(library, symbol)
         function.restype = ctypes.c_char_p
         return bytes(function()).decode()
@@ -50,16 +52,20 @@ def _symbol_version(symbol: str) -> Callable[[ModuleType, ctypes.CDLL], str]:
     return version
 
 
-def _isal_version(module: ModuleType, library: ctypes.CDLL) -> str:
+def _isal_version(library: ctypes.CDLL) -> str:
     return str(import_library("isal").__version__)
 
 
-def _blosc_sample() -> bytes:
-    # The codec does not start the threads of Blosc.
-    from zarrfs.engine.codecs.bytes_to_bytes.blosc import BloscCodec
+def _deflated(wbits: int) -> bytes:
+    encoder = zlib.compressobj(6, zlib.DEFLATED, wbits)
+    return encoder.compress(SAMPLE) + encoder.flush()
 
-    return bytes(BloscCodec("lz4", 5, "shuffle", 1, 1024).encode(SAMPLE))
 
+# The first 256 bytes of SAMPLE are literals of each format, and the rest repeats them.
+_LZ4_BLOCK = b"\xff\xf1" + SAMPLE[:256] + b"\x00\x01" + b"\xff" * 14 + b"\xf6\x50" + SAMPLE[251:256]
+_ZSTD_FRAME = bytes.fromhex("28b52ffd60000f5508000410") + SAMPLE[:256] + bytes.fromhex("010000fd1ef0d714")
+_BLOSC_HEADER = bytes.fromhex("020121010010000000100000310100001400000019010000")
+"""The header of a buffer of one LZ4 block."""
 
 _INFLATE = {"isal_inflate_init": "isal_inflate_init", "isal_inflate_stateless": "isal_inflate_stateless"}
 
@@ -68,7 +74,7 @@ _PROVIDERS = {
         "numcodecs.blosc",
         {"blosc_decompress_ctx": "blosc_decompress_ctx"},
         _symbol_version("blosc_get_version_string"),
-        lambda _: _blosc_sample(),
+        _BLOSC_HEADER + _LZ4_BLOCK,
         {
             "blosc_lz4_decompress": "LZ4_decompress_safe",
             "blosc_zstd_create_context": "ZSTD_createDCtx",
@@ -84,7 +90,7 @@ _PROVIDERS = {
             "zstd_decompress": "ZSTD_decompressDCtx",
         },
         _symbol_version("ZSTD_versionString"),
-        lambda zstd: bytes(zstd.compress(SAMPLE, 3)),
+        _ZSTD_FRAME,
         {
             "zstd_begin": "ZSTD_decompressBegin",
             "zstd_next_size": "ZSTD_nextSrcSizeToDecompress",
@@ -95,26 +101,21 @@ _PROVIDERS = {
         "numcodecs.lz4",
         {"lz4_decompress_safe": "LZ4_decompress_safe"},
         _symbol_version("LZ4_versionString"),
-        lambda lz4: bytes(lz4.compress(SAMPLE)),
+        len(SAMPLE).to_bytes(4, "little") + _LZ4_BLOCK,
     ),
     "gzip": _Provider(
         "isal.isal_zlib",
         {**_INFLATE, "isal_crc32": "crc32_gzip_refl"},
         _isal_version,
-        lambda _: _deflate(31),
+        _deflated(31),
     ),
     "zlib": _Provider(
         "isal.isal_zlib",
         {**_INFLATE, "isal_adler32": "isal_adler32"},
         _isal_version,
-        lambda _: _deflate(15),
+        _deflated(15),
     ),
 }
-
-
-def _deflate(wbits: int) -> bytes:
-    encoder = zlib.compressobj(6, zlib.DEFLATED, wbits)
-    return encoder.compress(SAMPLE) + encoder.flush()
 
 
 class NativeLibrary:
@@ -180,9 +181,8 @@ class NativeLibrary:
     def _load_decoder(self, decoder: str) -> str:
         provider = _PROVIDERS[decoder]
         try:
-            module = import_library(provider.module)
-            library = ctypes.CDLL(str(module.__file__))
-            version = provider.version(module, library)
+            library = ctypes.CDLL(str(_extension_file(provider.module)))
+            version = provider.version(library)
             addresses = _addresses(library, provider.functions)
         except (ImportError, OSError, AttributeError) as error:
             return f"{provider.module}: {error}"
@@ -190,15 +190,26 @@ class NativeLibrary:
             return f"{provider.module}: the version of the library is {version}, expected 1"
         for field, address in addresses.items():
             setattr(self.functions, field, address)
-        encoded = provider.encode(module)
-        if self.decode(decoder, encoded, len(SAMPLE)) != SAMPLE:
+        if self.decode(decoder, provider.encoded, len(SAMPLE)) != SAMPLE:
             return f"{provider.module}: a known buffer was not decoded correctly"
-        if self.decode(decoder, encoded[:-1], len(SAMPLE)) is not None:
+        if self.decode(decoder, provider.encoded[:-1], len(SAMPLE)) is not None:
             return f"{provider.module}: a truncated buffer was not detected"
         with suppress(AttributeError):
             for field, address in _addresses(library, provider.optional).items():
                 setattr(self.functions, field, address)
         return ""
+
+
+def _extension_file(name: str) -> Path:
+    """Return the file of an extension module in a package, which is not imported. Raises ImportError if absent."""
+    package, _, module = name.partition(".")
+    spec = find_spec(package)
+    for directory in (spec.submodule_search_locations or ()) if spec is not None else ():
+        for suffix in EXTENSION_SUFFIXES:
+            file = Path(directory, module + suffix)
+            if file.is_file():
+                return file
+    raise ImportError(f"the extension module {name} was not found")
 
 
 def _addresses(library: ctypes.CDLL, symbols: dict[str, str]) -> dict[str, int | None]:

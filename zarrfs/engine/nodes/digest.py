@@ -5,7 +5,6 @@ Arrays with equal values but different codecs have different checksums.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 
 from zarrfs.engine.io.storage import ArrayStorage
@@ -20,6 +19,8 @@ def stored_digest(storage: ArrayStorage, document_keys: Iterable[str], hashname:
     ``hashname`` is a name that ``hashlib`` accepts. Missing chunks contribute nothing. Requires a listing where the
     store supports it.
     """
+    import hashlib  # loads OpenSSL
+
     try:
         checksum = hashlib.new(hashname, usedforsecurity=False)
     except ValueError as error:

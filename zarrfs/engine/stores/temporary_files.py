@@ -12,7 +12,6 @@ holds a lock on them (``lock_file``). Writing a value takes much less time; writ
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import itertools
 import os
 import stat
@@ -172,6 +171,8 @@ def _machine_id() -> str:
         parts.append(file.read())
     with suppress(OSError):
         parts.append(os.readlink("/proc/self/ns/pid"))
+    import hashlib  # loads OpenSSL
+
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 

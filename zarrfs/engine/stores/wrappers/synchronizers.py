@@ -7,7 +7,6 @@ Threads of one process are always synchronized, for all stores. Processes are sy
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import struct
 from collections.abc import Iterator
@@ -95,6 +94,8 @@ class SingleFileSynchronizer:
     @contextmanager
     def lock(self, key: str) -> Iterator[None]:
         # Two keys have the same position with a probability of 2^-62.
+        import hashlib  # loads OpenSSL
+
         digest = hashlib.blake2b(check_key(key).encode("utf-8", "surrogateescape"), digest_size=8).digest()
         position = int.from_bytes(digest, "big") >> 2
         try:
