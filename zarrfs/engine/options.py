@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from zarrfs.engine.values import describe_value
@@ -16,6 +15,8 @@ def check_option_names(function: str, given: Iterable[str], known: Collection[st
     """Raise OptionError for the first name in ``given`` that is not in ``known``; suggest the closest known name."""
     for name in given:
         if name not in known:
+            from difflib import get_close_matches
+
             close = get_close_matches(name, known, 1, 0.6)
             advice = f"did you mean {close[0]!r}?" if close else f"the options are {', '.join(sorted(known))}"
             raise OptionError(f"{function} has no option {name!r}; {advice}")
