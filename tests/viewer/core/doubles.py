@@ -12,6 +12,7 @@ from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.open_image import image_from_array, image_from_multiscales
 
 from tests.processes import TIMEOUT
+from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError, NodeNotFoundError
 from zarrfs.ngff import parse
 
@@ -60,6 +61,9 @@ class FakeArray:
 
 class FakeGroup(dict[str, Any]):
     """A group in memory: a mapping of paths to nodes, with attributes."""
+
+    store = MemoryStore()
+    """A store that can list. It does not contain the members."""
 
     def __init__(
         self, attrs: Mapping[str, Any] | None = None, members: Mapping[str, Any] | None = None

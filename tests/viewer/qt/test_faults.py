@@ -271,27 +271,42 @@ def test_the_histogram_spans_nearly_all_values_and_the_limits(
     assert high < 2000
 
     def seen() -> tuple[float, float]:
-        left, right = window.channels.plot.plot().getViewBox().viewRange()[0]
-        return left, right
+        return window.channels.plot.range
 
     assert seen()[1] < 2500
     wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, limits=(0.0, 5000.0)))
-    window.channels._draw()
     assert seen()[1] >= 5000
 
 
 def test_a_histogram_handle_moves_one_limit(qtbot: QtBot, open_in_window: OpenInWindow, stack: Path) -> None:
     window = open_in_window(stack)
     wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, limits=(1.25, 7.0 / 3)))
-    qtbot.waitUntil(lambda: window.channels.plot.is_created, timeout=TIMEOUT_MILLISECONDS)
-    region = window.channels._range
-    assert not region.movable, "the region between the handles can be dragged"
-    assert all(line.movable for line in region.lines)
-    region.lines[0].setValue(2.0)
-    assert window.intent is not None
-    assert window.intent.channels[0].limits == (2.0, 7.0 / 3)
-    region.lines[1].setValue(200.0)
-    assert window.intent.channels[0].limits == (2.0, 200.0)
+    qtbot.waitUntil(lambda: window.channels._histogram is not None, timeout=TIMEOUT_MILLISECONDS)
+    plot = window.channels.plot
+    middle = plot.height() // 2
+
+    def drag(start: float, end: float) -> None:
+        positions = [QPoint(round(plot.position_of(value)), middle) for value in (start, end)]
+        QTest.mousePress(plot, Qt.MouseButton.LeftButton, pos=positions[0])
+        QTest.mouseMove(plot, positions[1])
+        QTest.mouseRelease(plot, Qt.MouseButton.LeftButton, pos=positions[1])
+
+    def limits() -> tuple[float, float] | None:
+        assert window.intent is not None
+        return window.intent.channels[0].limits
+
+    low, high = plot.range
+    inside = low + 0.2 * (high - low), low + 0.8 * (high - low)
+    wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, limits=inside))
+    drag(inside[1], inside[1] + 0.1 * (high - low))
+    moved = limits()
+    assert moved is not None
+    assert moved[0] == inside[0]
+    assert moved[1] > inside[1]
+    drag((inside[0] + inside[1]) / 2, high)
+    assert limits() == moved, "the region between the lines can be dragged"
+    drag(inside[0], high)
+    assert limits() == (moved[1], moved[1]), "the lines have passed each other"
 
 
 def wheel(widget: QWidget) -> QWheelEvent:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
-from importlib import import_module
-from typing import Any
 
 from PyQt6.QtCore import pyqtSignal
 from PyQt6.QtWidgets import QCheckBox, QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from zarrfs_viewer.qt.panels.channel_row import ChannelRow
+from zarrfs_viewer.qt.panels.histogram_plot import HistogramPlot
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, allow_narrow, button_text, plain
-from zarrfs_viewer.qt.support.plots import LazyPlot
 from zarrfs_viewer.qt.support.widgets import search_box
 from zarrfs_viewer.rendering.contrast import Histogram
 from zarrfs_viewer.state.view_state import ChannelSettings
 
 __all__ = ["ChannelsPanel"]
 
-HANDLE_SIZE = 12
-"""Pixels of the handles of the limits in the histogram."""
 MIN_FILTERED_CHANNELS = 5
 """From this number of channels on there are a filter and buttons to show all or none."""
 
@@ -53,10 +49,8 @@ class ChannelsPanel(QWidget):
         scroll.setWidgetResizable(True)
         scroll.setFrameShape(QFrame.Shape.NoFrame)
         scroll.setWidget(inner)
-        self.plot = LazyPlot("Histogram")
-        self.plot.setFixedHeight(120)
-        self._curve: Any = None
-        self._range: Any = None
+        self.plot = HistogramPlot()
+        self.plot.moved.connect(self._move_limit)
         self.logarithmic = QCheckBox("Log scale")
         self.logarithmic.toggled.connect(self._draw)
         self.volume = QCheckBox("Whole stack")
@@ -68,7 +62,6 @@ class ChannelsPanel(QWidget):
         self._settings: tuple[ChannelSettings, ...] = ()
         self.current = 0
         self._extra_colormaps: tuple[str, ...] = ()
-        self._is_updating = False
         bottom = QHBoxLayout()
         bottom.addWidget(self._title, 1)
         bottom.addWidget(self.volume)
@@ -99,6 +92,7 @@ class ChannelsPanel(QWidget):
             row.deleteLater()
         self.rows = []
         self._histogram = None
+        self.plot.is_integer = kind in "iub"
         for number, settings in enumerate(channels):
             row = ChannelRow(settings, kind, rgb)
             row.changed.connect(partial(self.changed.emit, number))
@@ -152,12 +146,7 @@ class ChannelsPanel(QWidget):
         self._settings = channels
         for row, settings in zip(self.rows, channels, strict=False):
             row.show_settings(settings)
-        if 0 <= self.current < len(channels):
-            limits = channels[self.current].limits
-            if limits is not None and self._range is not None:
-                self._is_updating = True
-                self._range.setRegion(limits)
-                self._is_updating = False
+        self.plot.show_limits(self._limits())
 
     def show_histogram(self, number: int, histogram: Histogram | None) -> None:
         """Draw the histogram of a channel, if it is still selected. None removes the histogram."""
@@ -165,54 +154,15 @@ class ChannelsPanel(QWidget):
             self._histogram = histogram
             self._draw()
 
-    def _create_plot(self) -> None:
-        plot = self.plot.plot()
-        plot.hideAxis("left")
-        plot.setMouseEnabled(x=False, y=False)
-        plot.setMenuEnabled(False)
-        plot.hideButtons()
-        self._curve = plot.plot([0, 1], [0], stepMode="center", fillLevel=0, brush=(130, 150, 190, 160))
-        region = import_module("pyqtgraph").LinearRegionItem
-        # Only the lines can be dragged: dragging the region between them would move both limits.
-        self._range = region(swapMode="block", brush=(120, 150, 220, 40), movable=False)
-        for line in self._range.lines:
-            line.setMovable(True)
-            line.setPen((150, 180, 240), width=2)
-            line.setHoverPen((255, 230, 90), width=4)
-            line.addMarker(
-                "<|>", position=0.5, size=HANDLE_SIZE
-            )  # the marker is a larger target for the mouse
-        self._range.sigRegionChanged.connect(self._emit_dragged_limits)
-        plot.addItem(self._range)
+    def _limits(self) -> tuple[float, float] | None:
+        """Return the limits of the selected channel, or None."""
+        return self._settings[self.current].limits if 0 <= self.current < len(self._settings) else None
 
     def _draw(self) -> None:
-        histogram = self._histogram
-        if histogram is not None and not self.plot.is_created:
-            self._create_plot()
-            self.show_settings(self._settings)
-        if not self.plot.is_created:
-            return
-        self._range.setVisible(histogram is not None)
-        if histogram is None:
-            self._curve.setData([0, 1], [0])
-            return
-        plot = self.plot.plot()
-        self._curve.setData(histogram.edges, histogram.heights(self.logarithmic.isChecked()))
-        low, high = histogram.span()
-        limits = self._settings[self.current].limits if 0 <= self.current < len(self._settings) else None
-        if limits is not None:
-            low, high = min(low, limits[0]), max(high, limits[1])
-        plot.setXRange(low, high, padding=0.02)
-        plot.enableAutoRange("y")
+        self.plot.show_histogram(self._histogram, self._limits(), self.logarithmic.isChecked())
 
-    def _emit_dragged_limits(self) -> None:
-        if not self._is_updating and 0 <= self.current < len(self.rows):
-            moved = tuple(float(value) for value in self._range.getRegion())
-            limits = self._settings[self.current].limits if self.current < len(self._settings) else None
-            if limits is not None:
-                # The limit that was not dragged keeps all its digits.
-                scale = abs(limits[1] - limits[0]) * 1e-9
-                moved = tuple(
-                    old if abs(new - old) <= scale else new for new, old in zip(moved, limits, strict=True)
-                )
+    def _move_limit(self, number: int, value: float) -> None:
+        limits = self._limits()
+        if limits is not None:
+            moved = (value, limits[1]) if number == 0 else (limits[0], value)
             self.changed.emit(self.current, {"limits": moved})

@@ -9,7 +9,6 @@ from zarrfs_viewer.qt.canvas.second_image import SecondImage
 from zarrfs_viewer.qt.panels.channels_panel import ChannelsPanel
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, allow_narrow, plain, plain_name
-from zarrfs_viewer.qt.support.plots import with_pyqtgraph
 from zarrfs_viewer.qt.support.widgets import ignore_wheel_unless_focused
 from zarrfs_viewer.rendering.contrast import channel_values, histogram
 
@@ -91,7 +90,7 @@ class SecondPanel(QWidget):
             return
         self._session.worker.cancel("second histogram")
         self._session.worker.submit(
-            with_pyqtgraph(lambda: histogram(channel_values(image, intent.channels[number], intent, volume))),
+            lambda: histogram(channel_values(image, intent.channels[number], intent, volume)),
             lambda result: (
                 self.channels.show_histogram(number, result) if self._second.image is image else None
             ),

@@ -6,7 +6,6 @@ from PyQt6.QtCore import QObject, QTimer
 
 from zarrfs_viewer.qt.panels.channels_panel import ChannelsPanel
 from zarrfs_viewer.qt.session import Session
-from zarrfs_viewer.qt.support.plots import with_pyqtgraph
 from zarrfs_viewer.rendering.contrast import auto_limits, channel_values, histogram
 from zarrfs_viewer.rendering.renderer import Frame
 
@@ -83,7 +82,7 @@ class ContrastActions(QObject):
             return  # the first picture is not delayed by a histogram
         self._session.worker.cancel("histogram")
         self._session.worker.submit(
-            with_pyqtgraph(lambda: histogram(channel_values(image, intent.channels[number], intent, volume))),
+            lambda: histogram(channel_values(image, intent.channels[number], intent, volume)),
             lambda result: (
                 self._channels.show_histogram(number, result) if self._session.image is image else None
             ),
