@@ -33,7 +33,7 @@ def command(location: str, path: str, as_json: bool, storage: tuple[str, ...]) -
 
     The consolidated metadata of the group and of the groups below it are compared with the metadata documents.
 
-    The exit code is 1 if the schema tier reports an error or if consolidated metadata is out of date, else 0.
+    The exit code is 1 if the schema tier reports an error or if consolidated metadata is out of date, otherwise 0.
 
     \b
     Examples:

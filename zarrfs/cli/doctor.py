@@ -39,7 +39,7 @@ class CheckResult:
 def command(ctx: click.Context, as_json: bool) -> None:
     """Check the requirements of mounts, and show how to install what is missing.
 
-    The exit code is 0 if all requirements are met, else 1.
+    The exit code is 0 if all requirements are met, otherwise 1.
     """
     results = list(run_checks())
     usable = all(result.ok for result in results if result.needed)

@@ -127,7 +127,7 @@ class OctalType(click.ParamType):  # type: ignore[type-arg]
     type=click.FloatRange(0, MAX_TIMEOUT_SECONDS, min_open=True),
     default=DEFAULT_TIMEOUT_SECONDS,
     show_default=True,
-    help="The maximum time of a request to a server in seconds, repetitions included.",
+    help="The maximum time of a request to a server in seconds, including retries.",
 )
 @click.option(
     "--retries",

@@ -25,7 +25,7 @@ __all__ = ["command"]
     type=click.Choice(["auto", "mean", "median", "max", "min", "mode", "nearest"]),
     default="auto",
     show_default=True,
-    help="How elements are combined. auto: mode for labels, else mean.",
+    help="How elements are combined. auto: mode for labels, otherwise mean.",
 )
 @click.option(
     "--factors",
