@@ -153,6 +153,18 @@ def test_the_first_channel_is_visible_if_all_are_inactive() -> None:
     assert [channel.visible for channel in image.channels] == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("active", "visible"),
+    [([True] * 8, 8), ([True] * 9, 3), ([True] * 8 + [False], 8), ([False] * 8 + [True], 1)],
+)
+def test_many_channels_that_are_all_declared_active_are_not_all_visible(
+    active: list[bool], visible: int
+) -> None:
+    omero = {"channels": [{"active": value} for value in active]}
+    image = open_pyramid(pyramid(random_values((len(active), 8, 8)), "cyx", omero=omero))
+    assert sum(channel.visible for channel in image.channels) == visible
+
+
 def test_a_long_channel_axis_has_a_slider() -> None:
     image = open_pyramid(pyramid(random_values((100, 8, 8)), "cyx"))
     assert image.channel_axis is None

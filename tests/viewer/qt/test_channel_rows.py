@@ -192,3 +192,19 @@ def test_lookup_tables_and_more_color_maps_are_used_and_remembered(
     texts = [other.channels.rows[0].colormap.itemText(number) for number in range(12)]
     assert {"imagej:fire", "Two colors"} <= set(texts)
     other.close()
+
+
+def test_the_mark_toggles_a_channel_where_it_is_and_its_name_selects_it(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    rows = window.channels.rows
+    mark = QPoint(8, rows[1].visible.height() // 2)
+    QTest.mouseClick(rows[1].visible, Qt.MouseButton.LeftButton, pos=mark)
+    assert not rows[1].visible.isChecked()
+    assert window.channels.current == 0, "the rows move, and a second click is beside the mark"
+    QTest.mouseClick(rows[1].visible, Qt.MouseButton.LeftButton, pos=mark)
+    assert rows[1].visible.isChecked()
+    name = QPoint(rows[1].visible.width() - 5, mark.y())
+    QTest.mouseClick(rows[1].visible, Qt.MouseButton.LeftButton, pos=name)
+    assert window.channels.current == 1
+    assert rows[1].visible.isChecked()

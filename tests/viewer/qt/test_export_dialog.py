@@ -10,6 +10,7 @@ import pytest
 from PyQt6.QtWidgets import QDialog, QFileDialog
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.qt.panels.export_dialog import ExportDialog
+from zarrfs_viewer.qt.support import file_dialogs
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.state.view_state import Projection, with_projection
 
@@ -17,6 +18,13 @@ import zarrfs
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact
 
 OpenInWindow = Callable[[object], MainWindow]
+
+
+def is_highlighted(window: MainWindow, name: str) -> bool:
+    """Whether the button of an action in the toolbar shows that it is active."""
+    button = window.toolbar.widgetForAction(window.actions_by_name[name])
+    assert button is not None
+    return bool(button.property("active"))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +51,9 @@ def test_an_export_contains_the_displayed_projection_unless_another_content_is_s
     wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 4))
     assert window.intent is not None
     projected = with_projection(window.intent, Projection(0, "max", 3.0))
+    assert not is_highlighted(window, "slab")
     wait_until_exact(qtbot, window, lambda: window.session.change(projected))
+    assert is_highlighted(window, "slab")
     assert window.image is not None
     dialog = ExportDialog(window.image, window.intent, window.canvas.viewport, 0, None, window)
     qtbot.addWidget(dialog)
@@ -65,3 +75,35 @@ def test_an_export_contains_the_displayed_projection_unless_another_content_is_s
         "range": data[2:6],
     }
     np.testing.assert_array_equal(np.load(file), values[expected])
+
+
+def test_file_dialogs_begin_in_the_folder_of_the_last_file(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders: list[str] = []
+
+    def choose(parent: object, title: str, suggested: str, filters: str) -> tuple[str, str]:
+        folders.append(suggested)
+        return str(tmp_path / "chosen" / "a.csv"), ""
+
+    (tmp_path / "chosen").mkdir()
+    monkeypatch.setattr(file_dialogs, "_folder", [])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", choose)
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *a: (folders.append(a[2]), ([], ""))[1])
+    file_dialogs.ask_new_file(window, "Save", "b.csv", "")
+    file_dialogs.ask_new_file(window, "Save", "b.csv", "")
+    window.opener.ask_zip()
+    (tmp_path / "chosen").rmdir()
+    file_dialogs.ask_new_file(window, "Save", "b.csv", "")
+    monkeypatch.chdir("/")
+    monkeypatch.setattr(file_dialogs, "_folder", [])
+    file_dialogs.ask_new_file(window, "Save", "b.csv", "")
+    chosen = tmp_path / "chosen"
+    assert folders == [
+        str(tmp_path / "b.csv"),
+        str(chosen / "b.csv"),
+        str(chosen),
+        str(tmp_path / "b.csv"),
+        str(Path.home() / "b.csv"),
+    ]

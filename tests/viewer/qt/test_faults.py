@@ -253,7 +253,8 @@ def test_another_well_keeps_the_channel_settings(qtbot: QtBot, window: MainWindo
     wait_until_opened(qtbot, window, lambda: table.setCurrentCell(0, 2))
     assert look() != before
     assert window.intent is not None
-    assert window.intent.channels[1].visible
+    assert window.intent.channels[0].colormap == "magma", "auto contrast changes only the contrast"
+    assert not window.intent.channels[1].visible
 
 
 def test_the_histogram_spans_nearly_all_values_and_the_limits(

@@ -73,6 +73,11 @@ def test_a_location_that_cannot_be_opened_does_not_prevent_the_others(
     assert top_names(window) == ["a.zarr", "b.zarr"]
     assert window.dataset is not None
     assert window.dataset.location == str(locations[1])
+    qtbot.waitUntil(lambda: window.image is not None, timeout=TIMEOUT_MILLISECONDS)
+    assert "missing.zarr" in window.notice.text(), "the image of another location removed the message"
+    assert window.notice.isVisible()
+    window.open_location(str(locations[2]))
+    qtbot.waitUntil(lambda: window.notice.text() == "", timeout=TIMEOUT_MILLISECONDS)
 
 
 def test_the_credentials_dialog_has_the_fields_of_the_protocol(

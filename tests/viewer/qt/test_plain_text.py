@@ -165,9 +165,14 @@ SINKS: dict[str, tuple[int, ...]] = {
     "drawText": (1, 2),
     "getText": (1, 2),
     "getItem": (1, 2, 3),
+    "getOpenFileName": (1, 2, 3),
     "getOpenFileNames": (1, 2, 3),
     "getSaveFileName": (1, 3),
     "getExistingDirectory": (1, 2),
+    "ask_open_file": (1, 2),
+    "ask_open_files": (1, 2),
+    "ask_new_file": (1, 3),
+    "ask_folder": (1,),
 }
 """Functions and methods that display text, and the positions of the arguments that may be text."""
 
@@ -188,8 +193,8 @@ OBJECTS = {"item", "holder", "action", "icon", "parent", "window", "widget", "to
 ICONS = {"placeholder", "swatch"}
 """Functions that return icons."""
 
-EXEMPT = {"copy_to_clipboard", "mimeData"}
-"""Functions that pass unchanged text to other programs."""
+EXEMPT = {"copy_to_clipboard", "mimeData", "ask_open_file", "ask_open_files", "ask_new_file", "ask_folder"}
+"""Functions that pass unchanged text to other programs, or their own arguments, which are checked, to Qt."""
 
 
 class SinkChecker(ast.NodeVisitor):

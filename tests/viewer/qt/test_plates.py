@@ -167,3 +167,55 @@ def test_unreadable_wells_do_not_prevent_a_shared_contrast() -> None:
     assert first[0] is not None
     assert second[0] is not None
     assert first[0][1] == second[0][1]
+
+
+def test_the_first_well_has_the_contrast_of_the_overview(qtbot: QtBot, window: MainWindow) -> None:
+    store = MemoryStore()
+    write_plate(store, 2, 3)
+    open_plate(qtbot, window, store)
+    assert not window.notice.isVisible(), "a message covers the names of the columns"
+    wait_for_thumbnails(qtbot, window)
+    wait_until_opened(qtbot, window, lambda: window.plate.open_well(0, 0))
+    assert window.intent is not None
+    (shared,) = PlateContrast(describe(zarrfs.open(store))).limits()
+    assert shared is not None
+    assert window.intent.channels[0].limits == shared
+    assert shared[1] > 300, "the limits are those of the darkest well"
+
+
+def test_auto_contrast_for_each_well_keeps_colours_and_visibility(qtbot: QtBot, window: MainWindow) -> None:
+    store = MemoryStore()
+    write_plate(store, 1, 2)
+    open_plate(qtbot, window, store)
+    wait_until_opened(qtbot, window, lambda: window.plate.open_well(0, 0))
+    window.session.change_channel(0, colormap="viridis", gamma=0.5, limits=(0.0, 9.0))
+    window.actions_by_name["auto_contrast_per_image"].trigger()
+    wait_until_opened(qtbot, window, lambda: window.plate.open_well(0, 1))
+    assert window.intent is not None
+    channel = window.intent.channels[0]
+    assert (channel.colormap, channel.gamma) == ("viridis", 0.5)
+    qtbot.waitUntil(
+        lambda: window.intent is not None and window.intent.channels[0].limits is not None,
+        timeout=TIMEOUT_MILLISECONDS,
+    )
+    limits = window.intent.channels[0].limits
+    assert limits is not None
+    assert limits[1] > 100
+
+
+def test_the_slice_is_kept_in_the_next_series(qtbot: QtBot, window: MainWindow) -> None:
+    store = MemoryStore()
+    root = zarrfs.create_group(store, attributes={"ome": {"version": "0.5", "bioformats2raw.layout": 3}})
+    axes = [{"name": name, "type": "space"} for name in "zyx"]
+    scale = [{"type": "scale", "scale": [1.0, 1.0, 1.0]}]
+    image = {"axes": axes, "datasets": [{"path": "0", "coordinateTransformations": scale}]}
+    for name, depth in (("0", 9), ("1", 9), ("2", 5)):
+        series = root.create_group(name, attributes={"ome": {"version": "0.5", "multiscales": [image]}})
+        series.create_array("0", data=np.ones((depth, 8, 8), "u2"))
+    wait_until_opened(qtbot, window, lambda: window.open_location(store))
+    window.image_actions.set_position(0, 7.0)
+    wait_until_opened(qtbot, window, lambda: window.session.open_image("1"))
+    assert window.intent is not None
+    assert window.intent.position[0] == 7
+    wait_until_opened(qtbot, window, lambda: window.session.open_image("2"))
+    assert window.intent.position[0] == 2, "an image with another number of slices begins in its middle"

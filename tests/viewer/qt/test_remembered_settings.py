@@ -197,3 +197,20 @@ def test_closed_windows_are_forgotten_and_the_last_one_is_kept(
     qtbot.waitUntil(lambda: len(last.load()) == 1, timeout=TIMEOUT_MILLISECONDS)
     second.close()
     assert [state.locations for state in last.load()] == [(str(hierarchy / "two"),)]
+
+
+def test_a_view_of_the_whole_plane_remains_fitted(
+    qtbot: QtBot, open_in_window: OpenInWindow, hierarchy: Path
+) -> None:
+    window = open_in_window(hierarchy / "one")
+    whole = window.session.view("v", window.canvas.viewport)
+    assert whole is not None
+    window.canvas.zoom(3)
+    part = window.session.view("v", window.canvas.viewport)
+    assert part is not None
+    for view, is_fitted in ((part, False), (whole, True)):
+        wait_until_opened(qtbot, window, lambda view=view: window.session.open_view(view))
+        window.resize(window.width() - 150, window.height() - 100)
+        restored = window.canvas.viewport
+        window.canvas.fit()
+        assert (window.canvas.viewport == restored) == is_fitted

@@ -138,3 +138,18 @@ def test_the_second_image_is_hidden_if_it_lacks_the_displayed_axes(
     )
     qtbot.waitUntil(lambda: is_exact(window), timeout=TIMEOUT_MILLISECONDS)
     assert second.canvas.isVisible()
+
+
+def test_a_difference_of_equal_pictures_is_black_at_first(
+    qtbot: QtBot, open_in_window: OpenInWindow, hierarchy: Path
+) -> None:
+    window, second = open_both(qtbot, open_in_window, hierarchy, "Show over the image")
+    assert second.opacity == 0.5
+    panel = window.features.second.panel
+    for name, opacity in (("difference", 1.0), ("translucent", 0.5), ("minimum", 1.0)):
+        panel.arrangement.setCurrentIndex(panel.arrangement.findData(name))
+        panel.arrangement.activated.emit(panel.arrangement.currentIndex())
+        assert (second.arrangement, second.opacity) == (name, opacity)
+        assert panel.opacity.value() == 100 * opacity
+    panel.opacity.setValue(30)
+    assert (second.arrangement, second.opacity) == ("minimum", 0.3)

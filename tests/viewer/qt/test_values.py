@@ -146,3 +146,21 @@ def test_the_columns_of_a_wide_table_fit_their_values_without_measuring_every_ce
     widths = {view.table.columnWidth(column) for column in (0, 100, 399)}
     assert len(widths) == 1
     assert widths.pop() >= view.table.fontMetrics().horizontalAdvance("-123456789012")
+
+
+def test_the_curve_of_another_array_is_shown_completely(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    """The curves are clipped to the view, so that their bounds do not contain what the former range hides."""
+    group = zarrfs.create_group(tmp_path / "a.zarr")
+    group.create_array("short", data=np.arange(30, dtype="f8"))
+    long = np.concatenate([np.linspace(0, 500, 4000), [np.nan, np.inf]])
+    group.create_array("long", data=long)
+    view = window.features.values.view
+    for name, length, top in (("short", 30, 29.0), ("long", 4002, 500.0)):
+        open_values(qtbot, window, tmp_path / "a.zarr" / name)
+        qtbot.waitUntil(lambda n=length: view.model.rowCount() == n, timeout=TIMEOUT_MILLISECONDS)
+        (x_range, y_range) = view.plot.plot().viewRange()
+        assert x_range[0] <= 0
+        assert length - 1 <= x_range[1] < 1.2 * length
+        assert top <= y_range[1] < 1.2 * top

@@ -19,6 +19,9 @@ DEFAULT_COLORS = ("#00FF00", "#FF00FF", "#00FFFF", "#FFFF00", "#FF4040", "#4060F
 two."""
 MAX_INITIALLY_VISIBLE = 3
 """The number of channels without metadata that are visible at first."""
+MAX_DECLARED_VISIBLE = 8
+"""If metadata declare all of more channels than this active, as some writers always do, only the first
+``MAX_INITIALLY_VISIBLE`` are visible at first. The sum of so many channels is white."""
 
 
 def default_channels(
@@ -40,6 +43,9 @@ def default_channels(
         channel = declared[index] if index < len(declared) else None
         for field in names:
             channels.append(_channel_settings(dtype, index, len(channels), total, channel, field))
+    if total > MAX_DECLARED_VISIBLE and all(channel.visible for channel in channels):
+        hidden = (replace(channel, visible=False) for channel in channels[MAX_INITIALLY_VISIBLE:])
+        return (*channels[:MAX_INITIALLY_VISIBLE], *hidden)
     if not any(channel.visible for channel in channels):
         return (replace(channels[0], visible=True), *channels[1:])
     return tuple(channels)

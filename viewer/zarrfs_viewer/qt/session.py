@@ -6,7 +6,7 @@ in ``window`` and ``panels``; ``canvas.panes`` renders the intent.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,8 +34,10 @@ from zarrfs_viewer.state.view_state import (
     Viewport,
     with_appearance,
     with_channel,
+    with_default_limits,
     with_labels,
     with_level_lock,
+    with_place,
 )
 from zarrfs_viewer.streaming.streamer import TileStreamer
 
@@ -52,6 +54,7 @@ class Session(QObject):
         intent: the display settings of ``image``; None without an image.
         pending_viewport: the viewport of a restored view. ``Panes`` applies it and sets it to None.
         find_settings: returns the settings of an image (location, path) that the user has changed before, or None.
+        find_limits: returns the contrast limits that the images of a dataset share, or none.
         auto_contrast_per_image: whether each image of a dataset gets its own contrast limits. Otherwise the settings
             of the previous image are kept.
 
@@ -88,9 +91,11 @@ class Session(QObject):
         self.intent: ViewIntent | None = None
         self.pending_viewport: Viewport | None = None
         self.find_settings: Callable[[str, str], View | None] = lambda location, image: None
+        self.find_limits: Callable[[Dataset | None], Sequence[tuple[float, float] | None]] = lambda dataset: ()
         self.auto_contrast_per_image = False
         self._last_message = ""
-        self._requested_count = 0
+        self._requested_count = self._pending_count = 0
+        self._open_errors: list[str] = []  # of the locations that were requested together
         self._displayed_number = 0
         self._steps = Steps(self)
 
@@ -136,7 +141,9 @@ class Session(QObject):
 
     def open_location(self, location: str | Store, path: str = "") -> None:
         """Open a path, URL, link or store on a worker thread. Returns at once; ``opened`` or ``failed`` follows."""
-        self.show_message("")
+        if not self._pending_count:
+            self._open_errors.clear()
+            self.show_message("")
         view: View | None = None
         if isinstance(location, str):
             try:
@@ -155,18 +162,20 @@ class Session(QObject):
     def _open(self, location: str | Store, path: str, view: View | None) -> None:
         name = location.url if isinstance(location, Store) else location
         self._requested_count += 1
+        self._pending_count += 1
         number = self._requested_count
         self.worker.cancel("image")
         self.worker.submit(
             lambda: open_dataset(location, name, path, None if view is None else view.image),
             lambda result: self._finish_opening(name, number, view, *result),
-            self._report_open_error,
+            self._fail_opening,
             "open",
         )
 
     def _finish_opening(
         self, location: str, number: int, view: View | None, node: Any, opened: OpenedDataset
     ) -> None:
+        self._pending_count -= 1
         self.opened.emit(location, node, number)
         if number < self._displayed_number:
             return  # a location that was requested later is displayed already
@@ -177,17 +186,29 @@ class Session(QObject):
             (
                 lambda: self.node_changed.emit(node),
                 lambda: self._set_dataset(opened[0]),
-                lambda: self._show_dataset_image(opened, view),
+                lambda: self._show_opened(opened, view),
             )
         )
+
+    def _show_opened(self, opened: OpenedDataset, view: View | None) -> None:
+        """Show the image, and again the reasons why locations that were requested with it could not be opened."""
+        self._show_dataset_image(opened, view)
+        errors = list(self._open_errors)
+        if errors:
+            self.show_message("  ".join(filter(None, (*errors, self._last_message))), True)
 
     def _set_dataset(self, dataset: Dataset) -> None:
         if dataset is not self.dataset:
             self.dataset = dataset
             self.dataset_changed.emit()
 
+    def _fail_opening(self, error: Exception) -> None:
+        self._pending_count -= 1
+        self._report_open_error(error)
+
     def _report_open_error(self, error: Exception) -> None:
-        self.show_message(str(error), True)
+        self._open_errors.append(str(error))
+        self.show_message("  ".join(self._open_errors), True)
         self.failed.emit(str(error))
 
     def show_view(self, node: Any, location: str, path: str, view: View) -> None:
@@ -291,9 +312,7 @@ class Session(QObject):
             self.worker.cancel("image")
             self.worker.submit(
                 lambda: open_with_labels(dataset, path),
-                lambda result: self.show_image(
-                    result[0], result[1], result[2], keep_settings=not self.auto_contrast_per_image
-                ),
+                lambda result: self.show_image(result[0], result[1], result[2], keep_settings=True),
                 lambda error: self._clear_image(str(error)),
                 "image",
             )
@@ -310,7 +329,7 @@ class Session(QObject):
             self._clear_image("  ".join(notes))
         else:
             self._clear_image("")
-            self.show_message("Select a well of the plate.")
+            self.show_message("")
 
     def _clear_image(self, reason: str) -> None:
         self._set_image(None, (), None)
@@ -329,7 +348,8 @@ class Session(QObject):
         """Display an image with the settings of a view, of the previous image, or the default ones.
 
         With ``keep_settings``, the channel settings of the previous image are kept if both have the same kind and
-        data type. ``view`` takes precedence.
+        data type (without the contrast limits if ``auto_contrast_per_image``), and the position if both have the same
+        shape. ``view`` takes precedence.
         """
         intent = initial_intent(image, len(overlays))
         previous_image, previous_intent = self.image, self.intent
@@ -337,8 +357,12 @@ class Session(QObject):
             (previous_image.kind, previous_image.dtype) == (image.kind, image.dtype)
         )
         if keep_settings and same_type and previous_intent is not None:
-            intent = with_appearance(intent, previous_intent)
+            intent = with_appearance(intent, previous_intent, not self.auto_contrast_per_image)
+            if previous_image is not None and _have_same_axes(previous_image, image):
+                intent = with_place(intent, previous_intent)
         elif view is None:
+            if not self.auto_contrast_per_image:
+                intent = with_default_limits(intent, self.find_limits(self.dataset))
             intent = self._remembered(image, intent)
         warnings = [*notes, *image.notes]
         self.pending_viewport = None
@@ -403,3 +427,9 @@ class Session(QObject):
             return None
         location = within(self.dataset.location, self.dataset.path)
         return View(name, location, self.image.path, self.intent, viewport)
+
+
+def _have_same_axes(image: Image, other: Image) -> bool:
+    """Return whether the axes of two images have the same names and lengths."""
+    names, other_names = ([axis.name for axis in each.axes] for each in (image, other))
+    return image.shape == other.shape and names == other_names

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from zarrfs_viewer.display.levels import pixel_aspect
 from zarrfs_viewer.display.resolve import resolve
@@ -11,7 +10,7 @@ from zarrfs_viewer.images.dataset import initial_intent
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.rendering.compose import Pixels
 from zarrfs_viewer.rendering.renderer import Frame, complete_frame
-from zarrfs_viewer.state.view_state import fit
+from zarrfs_viewer.state.view_state import fit, with_default_limits
 
 __all__ = ["Limits", "automatic_limits", "shared_limits", "thumbnail"]
 
@@ -55,9 +54,5 @@ def _frame(image: Image, size: int, limits: Limits) -> Frame:
     rows, columns = (image.shape[axis] for axis in image.default_displayed)
     aspect = pixel_aspect(image, image.default_displayed)
     viewport = fit(size, size, rows, columns, aspect)
-    intent = initial_intent(image, 0)
-    if len(limits) == len(intent.channels):
-        pairs = zip(intent.channels, limits, strict=True)
-        channels = tuple(replace(channel, limits=channel.limits or limit) for channel, limit in pairs)
-        intent = replace(intent, channels=channels)
+    intent = with_default_limits(initial_intent(image, 0), limits)
     return complete_frame(resolve(intent, image, viewport))

@@ -10,10 +10,12 @@ and saved views use the data coordinates of the front image.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 __all__ = [
+    "FIT_MARGIN",
     "ChannelSettings",
     "Component",
     "LabelsSettings",
@@ -28,9 +30,11 @@ __all__ = [
     "pan",
     "rotated",
     "with_channel",
+    "with_default_limits",
     "with_displayed",
     "with_labels",
     "with_level_lock",
+    "with_place",
     "with_position",
     "with_projection",
     "zoom_at",
@@ -192,13 +196,21 @@ def with_displayed(intent: ViewIntent, row_axis: int, column_axis: int) -> ViewI
     return replace(intent, displayed=(row_axis, column_axis), projection=projection)
 
 
-def with_appearance(intent: ViewIntent, other: ViewIntent) -> ViewIntent:
+def with_appearance(intent: ViewIntent, other: ViewIntent, keep_limits: bool = True) -> ViewIntent:
     """Copy the colours, the contrast and the visibility of channels and labels from another intent.
 
-    Channels are matched by their position in the list. A channel whose label or field differs is not changed.
+    Channels are matched by their position in the list. A channel whose label or field differs is not changed. Without
+    ``keep_limits``, the contrast limits are not copied.
     """
     channels = tuple(
-        replace(old, index=new.index, label=new.label, field=new.field, limits_range=new.limits_range)
+        replace(
+            old,
+            index=new.index,
+            label=new.label,
+            field=new.field,
+            limits_range=new.limits_range,
+            limits=old.limits if keep_limits else new.limits,
+        )
         if (old.label, old.field) == (new.label, new.field)
         else new
         for new, old in zip(intent.channels, other.channels, strict=False)
@@ -211,6 +223,21 @@ def with_appearance(intent: ViewIntent, other: ViewIntent) -> ViewIntent:
         intent,
         channels=channels + intent.channels[len(channels) :],
         labels=labels + intent.labels[len(labels) :],
+    )
+
+
+def with_place(intent: ViewIntent, other: ViewIntent) -> ViewIntent:
+    """Copy the displayed axes, the position and the projection from the intent of an image with the same axes."""
+    return replace(intent, displayed=other.displayed, position=other.position, projection=other.projection)
+
+
+def with_default_limits(intent: ViewIntent, limits: Sequence[tuple[float, float] | None]) -> ViewIntent:
+    """Set the contrast limits of the channels without limits. Limits of another number of channels are ignored."""
+    if len(limits) != len(intent.channels):
+        return intent
+    pairs = zip(intent.channels, limits, strict=True)
+    return replace(
+        intent, channels=tuple(replace(channel, limits=channel.limits or limit) for channel, limit in pairs)
     )
 
 
@@ -239,6 +266,10 @@ def with_projection(intent: ViewIntent, projection: Projection | None) -> ViewIn
 
 
 # -- updates of the viewport --------------------------------------------------------------------------------
+
+
+FIT_MARGIN = 0.02
+"""The empty border around a plane that is fitted to a window, as a fraction of the plane's size."""
 
 
 def fit(

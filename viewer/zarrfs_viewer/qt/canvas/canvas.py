@@ -44,7 +44,16 @@ from zarrfs_viewer.qt.canvas.painting import (
 )
 from zarrfs_viewer.qt.canvas.shape_tools import ShapeTools, Tool
 from zarrfs_viewer.rendering.renderer import Frame
-from zarrfs_viewer.state.view_state import Viewport, fit, mirrored, one_to_one, pan, rotated, zoom_at
+from zarrfs_viewer.state.view_state import (
+    FIT_MARGIN,
+    Viewport,
+    fit,
+    mirrored,
+    one_to_one,
+    pan,
+    rotated,
+    zoom_at,
+)
 
 __all__ = ["KEY_ZOOM", "Canvas", "Tool"]
 
@@ -220,7 +229,9 @@ class Canvas(QWidget):
         width, height = self._device_size()
         aspect = pixel_aspect(self._image, self._displayed)
         turns, is_mirrored = self._viewport.turns, self._viewport.mirrored
-        self.set_viewport(fit(width, height, rows, columns, aspect, 0.02, turns, is_mirrored), fitted=True)
+        self.set_viewport(
+            fit(width, height, rows, columns, aspect, FIT_MARGIN, turns, is_mirrored), fitted=True
+        )
 
     @property
     def orientation(self) -> tuple[int, bool]:

@@ -6,6 +6,7 @@ Panes display the session's intent. Clicks and wheel events change the intent.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import isclose
 
 from PyQt6.QtCore import pyqtSignal
 from PyQt6.QtWidgets import QVBoxLayout, QWidget
@@ -17,7 +18,7 @@ from zarrfs_viewer.qt.canvas.pane_grid import PaneGrid
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.rendering.renderer import Frame
 from zarrfs_viewer.saved_views.views import fitted_viewport
-from zarrfs_viewer.state.view_state import with_channel, with_position
+from zarrfs_viewer.state.view_state import FIT_MARGIN, Viewport, fit, with_channel, with_position
 
 __all__ = ["Panes"]
 
@@ -132,10 +133,23 @@ class Panes(QWidget):
         self._is_synchronizing = False
         viewport, self._session.pending_viewport = self._session.pending_viewport, None
         if viewport is not None:
-            self.main.canvas.set_viewport(fitted_viewport(viewport, self.main.canvas.viewport))
+            self._restore_viewport(viewport)
         if self.side:
             self._synchronize_viewports(self.main)
         self.refresh()
+
+    def _restore_viewport(self, viewport: Viewport) -> None:
+        """Display the part of the plane that a view contains. A view of the whole plane remains fitted."""
+        canvas, image, intent = self.main.canvas, self._session.image, self._session.intent
+        if image is not None and intent is not None:
+            rows, columns = (image.shape[axis] for axis in intent.displayed)
+            size = viewport.width, viewport.height
+            whole = fit(*size, rows, columns, viewport.aspect, FIT_MARGIN, viewport.turns, viewport.mirrored)
+            if isclose(whole.zoom, viewport.zoom, rel_tol=1e-6) and whole.center == viewport.center:
+                canvas.set_orientation(viewport.turns, viewport.mirrored)
+                canvas.fit()
+                return
+        canvas.set_viewport(fitted_viewport(viewport, canvas.viewport))
 
     def _set_side_pane_count(self, count: int) -> None:
         """Create or delete the panes at the right and below."""

@@ -7,8 +7,8 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from PyQt6.QtCore import QSize, Qt, pyqtSignal
-from PyQt6.QtGui import QColor, QIcon, QMouseEvent, QPainter, QPixmap, QValidator
+from PyQt6.QtCore import QPoint, QSize, Qt, pyqtSignal
+from PyQt6.QtGui import QColor, QIcon, QMouseEvent, QPainter, QPaintEvent, QPixmap, QValidator
 from PyQt6.QtWidgets import (
     QCheckBox,
     QColorDialog,
@@ -17,6 +17,9 @@ from PyQt6.QtWidgets import (
     QFrame,
     QGridLayout,
     QHBoxLayout,
+    QStyle,
+    QStyleOptionButton,
+    QStylePainter,
     QVBoxLayout,
     QWidget,
 )
@@ -32,6 +35,8 @@ __all__ = ["ChannelRow", "SignificantBox"]
 
 MAX_LIMIT = 1e300
 MIN_NAME_WIDTH = 70
+MARK_MARGIN = 4
+"""Pixels around the mark of a check box that also toggle it."""
 SWATCH_WIDTH, SWATCH_HEIGHT = 22, 12
 MAX_DECIMALS = 323
 """The maximum of Qt, so that limits as small as 1e-300 are not rounded."""
@@ -70,6 +75,34 @@ class SignificantBox(QDoubleSpinBox):
         return QValidator.State.Intermediate if is_prefix else QValidator.State.Invalid, value, position
 
 
+class VisibilityBox(QCheckBox):
+    """A check box that is toggled only by a click on its mark. A click on its text selects the channel.
+
+    A text that is too long for the width ends with an ellipsis.
+    """
+
+    def hitButton(self, position: QPoint) -> bool:
+        option = QStyleOptionButton()
+        self.initStyleOption(option)
+        style = self.style()
+        if style is None:
+            return super().hitButton(position)
+        mark = style.subElementRect(QStyle.SubElement.SE_CheckBoxIndicator, option, self)
+        return mark.adjusted(-MARK_MARGIN, -MARK_MARGIN, MARK_MARGIN, MARK_MARGIN).contains(position)
+
+    def paintEvent(self, event: QPaintEvent | None) -> None:
+        option = QStyleOptionButton()
+        self.initStyleOption(option)
+        painter = QStylePainter(self)
+        style = self.style()
+        if style is not None:
+            contents = style.subElementRect(QStyle.SubElement.SE_CheckBoxContents, option, self)
+            option.text = self.fontMetrics().elidedText(
+                option.text, Qt.TextElideMode.ElideRight, contents.width(), Qt.TextFlag.TextShowMnemonic.value
+            )
+        painter.drawControl(QStyle.ControlElement.CE_CheckBox, option)
+
+
 class ChannelRow(QFrame):
     """The controls of one channel.
 
@@ -101,7 +134,7 @@ class ChannelRow(QFrame):
         self._is_updating = False
         label = settings.label or f"Channel {settings.index}"
         self.name = name = plain_name(label)
-        self.visible = QCheckBox(button_text(label))
+        self.visible = VisibilityBox(button_text(label))
         self.visible.setToolTip(tooltip(label))
         allow_narrow(self.visible, MIN_NAME_WIDTH)
         self.visible.setAccessibleName(plain(f"Show {name}"))
@@ -136,7 +169,7 @@ class ChannelRow(QFrame):
         ignore_wheel_unless_focused(self.colormap, self.low, self.high, self.gamma, self.component)
         return_focus_on_enter(self.low, self.high, self.gamma)
         self.show_settings(settings)
-        self.visible.toggled.connect(lambda on: self._emit_changed(visible=on))
+        self.visible.toggled.connect(self._emit_visibility)
         self.colormap.activated.connect(self._pick_colormap)
         self.low.valueChanged.connect(lambda value: self._emit_limit(0, value))
         self.high.valueChanged.connect(lambda value: self._emit_limit(1, value))
@@ -268,6 +301,11 @@ class ChannelRow(QFrame):
         if self._limits is not None:
             other = self._limits[1 - number]
             self._emit_changed(limits=(min(value, other), max(value, other)))
+
+    def _emit_visibility(self, on: bool) -> None:
+        """Emit the visibility. The channel is not selected: the rows would move away from below the pointer."""
+        if not self._is_updating:
+            self.changed.emit({"visible": on})
 
     def _emit_changed(self, **changes: Any) -> None:
         if not self._is_updating:

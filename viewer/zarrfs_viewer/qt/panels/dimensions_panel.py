@@ -315,7 +315,7 @@ class DimensionsPanel(QWidget):
         if playing:
             self._playing = axis
             self._direction = 1
-            self._buttons[axis].setText("⏸")
+            self._buttons[axis].setText("■")
             self._timer.start()
         elif self._playing == axis:
             self._playing = None

@@ -14,7 +14,6 @@ from PyQt6.QtWidgets import (
     QComboBox,
     QDialog,
     QDialogButtonBox,
-    QFileDialog,
     QFormLayout,
     QHBoxLayout,
     QProgressDialog,
@@ -30,6 +29,7 @@ from zarrfs_viewer.export.picture import render_region
 from zarrfs_viewer.export.writers import Cancelled, ExportRegion, export_npy, export_ome_zarr, export_tiff
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.session import Session
+from zarrfs_viewer.qt.support.file_dialogs import ask_new_file
 from zarrfs_viewer.qt.support.plain_text import MAX_NAME, PlainLabel, plain, plain_lines, plain_name
 from zarrfs_viewer.qt.support.png import write_png
 from zarrfs_viewer.qt.support.widgets import close_progress_dialog
@@ -200,7 +200,7 @@ class Exporter(QObject):
         choice = dialog.choice()
         suffix = FORMATS[choice.format][1]
         name = file_name(choice.region.image.name) + suffix
-        file, _ = QFileDialog.getSaveFileName(self._parent, "Export to", name, f"*{suffix}")
+        file, _ = ask_new_file(self._parent, "Export to", name, f"*{suffix}")
         if file:
             self.write(choice, Path(file), intent)
 

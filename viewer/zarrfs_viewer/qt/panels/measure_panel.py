@@ -12,7 +12,6 @@ from pathlib import Path
 from PyQt6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QFileDialog,
     QHBoxLayout,
     QPushButton,
     QStackedWidget,
@@ -35,6 +34,7 @@ from zarrfs_viewer.analysis.regions import axis_profile, level_for, profile_axes
 from zarrfs_viewer.analysis.shapes import Shape
 from zarrfs_viewer.export.replacing import replacing
 from zarrfs_viewer.qt.session import Session
+from zarrfs_viewer.qt.support.file_dialogs import ask_new_file
 from zarrfs_viewer.qt.support.plain_text import (
     MAX_NAME,
     PlainLabel,
@@ -246,7 +246,7 @@ class MeasurePanel(QWidget):
 
     def ask_file(self) -> None:
         """Ask for a file and write the results to it."""
-        file, _ = QFileDialog.getSaveFileName(self, "Save CSV", "measurements.csv", "CSV (*.csv)")
+        file, _ = ask_new_file(self, "Save CSV", "measurements.csv", "CSV (*.csv)")
         if file:
             self.write_csv(Path(file))
 

@@ -33,6 +33,11 @@ class PlateContrast:
             self._limits = shared_limits(self._well_limits())
         return self._limits
 
+    @property
+    def known(self) -> Limits:
+        """The limits if they have been computed, otherwise none. Does not block."""
+        return self._limits or ()
+
     def _well_limits(self) -> Iterator[Limits]:
         plate = self._dataset.plate
         wells = plate.wells if plate is not None else ()

@@ -27,6 +27,7 @@ from zarrfs_viewer.qt.panels.thumbnails import ThumbnailLoader, placeholder
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain_name, tooltip
 from zarrfs_viewer.qt.support.widgets import ignore_wheel_unless_focused
+from zarrfs_viewer.rendering.thumbnail import Limits
 
 __all__ = ["PlatePanel"]
 
@@ -52,6 +53,8 @@ class PlatePanel(QWidget):
         super().__init__(parent)
         self._session = session
         self._dataset: Dataset | None = None
+        self._contrast: PlateContrast | None = None
+        session.find_limits = self._limits_of
         self._well = ""
         self._fields: tuple[Field, ...] = ()
         self.thumbnails = ThumbnailLoader(session.worker, self._show, self._show_error, self)
@@ -100,7 +103,7 @@ class PlatePanel(QWidget):
         self.table.setColumnCount(len(plate.columns))
         self.table.setVerticalHeaderLabels([plain_name(name) for name in plate.rows])
         self.table.setHorizontalHeaderLabels([plain_name(name) for name in plate.columns])
-        contrast = PlateContrast(dataset)
+        contrast = self._contrast = PlateContrast(dataset)
         self.thumbnails.find_limits = contrast.limits
         for well in plate.wells:
             item = QTableWidgetItem(placeholder(), "")
@@ -115,9 +118,14 @@ class PlatePanel(QWidget):
             self.acquisition.addItem(plain_name(name or f"Acquisition {number}"), number)
         self.acquisition.setVisible(len(plate.acquisitions) > 1)
         self.field.clear()
+        self.field.hide()
         self.title.setText(plain_name(f"{len(plate.wells)} wells"))
         fit_cells(self.table, MIN_CELL_SIZE, MAX_CELL_SIZE)
         self._request_timer.start()
+
+    def _limits_of(self, dataset: Dataset | None) -> Limits:
+        """Return the contrast limits of the overview if it displays this dataset, for the first well that is opened."""
+        return self._contrast.known if self._contrast is not None and dataset is self._dataset else ()
 
     def add_view(self, view: QTableView) -> None:
         """Show the wells also in another view, and load the thumbnails that are visible there."""
@@ -222,6 +230,7 @@ class PlatePanel(QWidget):
         for entry in self._fields:
             if acquisition in (None, ALL) or entry.acquisition in (None, acquisition):
                 self.field.addItem(plain_name(f"Field {entry.path.rpartition('/')[2]}"), entry.path)
+        self.field.setVisible(self.field.count() > 0)
         self.title.setText(plain_name(self._well))
         if self.field.count():
             self.field.setCurrentIndex(min(previous_index, self.field.count() - 1))

@@ -22,6 +22,8 @@ ARRANGEMENTS = (
     ("Over: difference", "difference"),
 )
 
+TRANSLUCENT_OPACITY = 0.5
+
 
 class SecondPanel(QWidget):
     """The settings of the second image."""
@@ -51,7 +53,7 @@ class SecondPanel(QWidget):
         layout.addLayout(form)
         layout.addWidget(self.channels, 1)
         layout.addWidget(self.remove)
-        self.arrangement.activated.connect(lambda _: self._arrange())
+        self.arrangement.activated.connect(lambda _: self._choose_arrangement())
         self.opacity.valueChanged.connect(lambda _: self._arrange())
         self.remove.clicked.connect(lambda _: second.close_image())
         self.channels.changed.connect(lambda number, changes: second.change_channel(number, **changes))
@@ -60,6 +62,11 @@ class SecondPanel(QWidget):
         second.image_changed.connect(self._show_image)
         second.intent_changed.connect(self._show_intent)
         second.arranged.connect(self._show_arrangement)
+
+    def _choose_arrangement(self) -> None:
+        """Use another arrangement with its default opacity: a difference is black only at full opacity."""
+        name = self.arrangement.currentData()
+        self._second.arrange(name, TRANSLUCENT_OPACITY if name in ("beside", "translucent") else 1.0)
 
     def _arrange(self) -> None:
         self._second.arrange(self.arrangement.currentData(), self.opacity.value() / 100)

@@ -171,6 +171,8 @@ def _group_summary(group: zarrfs.Group, ngff: Ngff) -> tuple[NodeKind, str, zarr
 def shape_text(array: Any) -> str:
     """Return the shape and the data type of an array as a short text, such as ``256x2048x2048 u16``."""
     name: str = array.spec.data_type.name
+    if array.dtype.kind in "SUVmM" and array.dtype.names is None:
+        name = array.dtype.str.lstrip("<>|")  # S12, U10, M8[D]; shorter than the names of Zarr
     for long, short in SHORT_DTYPES.items():
         if name.startswith(long) and name[len(long) :].isdigit():
             name = short + name[len(long) :]

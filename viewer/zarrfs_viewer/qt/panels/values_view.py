@@ -239,7 +239,10 @@ class ValuesView(QWidget):
         plot.clear()
         pen = import_module("pyqtgraph").mkPen((90, 140, 255), width=1.2)
         plot.plot(np.arange(first, first + values.size, dtype=np.float64), values, pen=pen, connect="finite")
-        plot.autoRange()
+        # Not ``autoRange``: it measures only what the former range shows, because curves are clipped to the view.
+        finite = values[np.isfinite(values)]
+        low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+        plot.setRange(xRange=(first, first + values.size - 1), yRange=(low, high))
         self.splitter.setSizes([600, 400])
 
     def copy_csv(self) -> None:

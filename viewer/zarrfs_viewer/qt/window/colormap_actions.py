@@ -7,12 +7,13 @@ from functools import partial
 from pathlib import Path
 
 from PyQt6.QtCore import QObject, QSettings
-from PyQt6.QtWidgets import QFileDialog, QWidget
+from PyQt6.QtWidgets import QWidget
 
 from zarrfs.errors import StoreError, ZarrError
 from zarrfs_viewer.qt.panels.channels_panel import ChannelsPanel
 from zarrfs_viewer.qt.panels.colormap_dialog import ColormapDialog
 from zarrfs_viewer.qt.session import Session
+from zarrfs_viewer.qt.support.file_dialogs import ask_open_file
 from zarrfs_viewer.state.colormaps import is_colormap
 from zarrfs_viewer.state.luts import MAX_LUT_NBYTES, cmap_names, lut_name, lut_title, parse_lut
 
@@ -58,9 +59,7 @@ class ColormapActions(QObject):
 
     def _ask_file(self, panel: ChannelsPanel, number: int) -> None:
         """Ask for a lookup table, and use it for a channel."""
-        file, _ = QFileDialog.getOpenFileName(
-            self._parent, "Import lookup table", "", "Lookup tables (*.lut *.txt *.csv)"
-        )
+        file = ask_open_file(self._parent, "Import lookup table", "Lookup tables (*.lut *.txt *.csv)")
         if file:
             self.import_lut(panel, number, Path(file))
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from PyQt6.QtCore import QObject
-from PyQt6.QtWidgets import QFileDialog, QInputDialog, QWidget
+from PyQt6.QtWidgets import QInputDialog, QWidget
 
 from zarrfs_viewer.analysis.shapes import Shape
 from zarrfs_viewer.qt.canvas.panes import Panes
@@ -14,6 +14,7 @@ from zarrfs_viewer.qt.panels.export_dialog import ExportDialog, Exporter
 from zarrfs_viewer.qt.panels.goto_dialog import GoToDialog
 from zarrfs_viewer.qt.panels.measure_panel import MeasurePanel
 from zarrfs_viewer.qt.session import Session
+from zarrfs_viewer.qt.support.file_dialogs import ask_new_file
 from zarrfs_viewer.qt.support.plain_text import plain
 from zarrfs_viewer.state.view_state import with_displayed, with_level_lock, with_position, with_projection
 
@@ -148,8 +149,8 @@ class ImageActions(QObject):
 
     def ask_screenshot(self) -> None:
         """Ask for a file and write the panes to it as they are drawn."""
-        file, _ = QFileDialog.getSaveFileName(
-            self._parent, "Save screenshot", "screenshot.png", "PNG (*.png)"
-        )
-        if file and not self._panes.grab().save(file, "PNG"):
-            self._session.show_message(f"{file} cannot be written", True)
+        file, _ = ask_new_file(self._parent, "Save screenshot", "screenshot.png", "PNG (*.png)")
+        if file:
+            is_saved = self._panes.grab().save(file, "PNG")
+            text = f"Saved to {file}" if is_saved else f"{file} cannot be written"
+            self._session.show_message(text, not is_saved)

@@ -279,6 +279,7 @@ class MainWindow(WindowFrame):
             self.side.show_channel_settings(intent.channels)
             self.labels.show_settings(intent.labels)
             self.dimensions.show_intent(intent)
+            self.toolbar.set_active("slab", intent.projection is not None)
             self.image_actions.measure_again()
 
     def _show_frame(self, frame: Frame) -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from PyQt6.QtCore import QObject, QSettings
 from PyQt6.QtGui import QGuiApplication
-from PyQt6.QtWidgets import QFileDialog, QInputDialog, QWidget
+from PyQt6.QtWidgets import QInputDialog, QWidget
 
 from zarrfs_viewer.locations import parse_locations
 from zarrfs_viewer.qt.session import Session
+from zarrfs_viewer.qt.support.file_dialogs import ask_folder, ask_open_files
 from zarrfs_viewer.qt.support.plain_text import plain
 from zarrfs_viewer.qt.window.credentials_dialog import CredentialsDialog
 from zarrfs_viewer.qt.window.recent import RecentLocations
@@ -37,7 +38,7 @@ class LocationOpener(QObject):
 
     def ask_folder(self) -> None:
         """Ask for a folder and open it."""
-        folder = QFileDialog.getExistingDirectory(self._parent, "Open folder")
+        folder = ask_folder(self._parent, "Open folder")
         if folder:
             self._session.open_location(folder)
 
@@ -45,10 +46,9 @@ class LocationOpener(QObject):
         """Ask for zip files, metadata documents or files of other formats, and open them."""
         from zarrfs.foreign.opening import SUFFIXES
 
-        files, _ = QFileDialog.getOpenFileNames(
+        files = ask_open_files(
             self._parent,
             "Open file",
-            "",
             plain(
                 "Images (*.zip zarr.json .zarray .zgroup .zattrs attributes.json "
                 + " ".join(f"*{suffix}" for suffix in SUFFIXES)

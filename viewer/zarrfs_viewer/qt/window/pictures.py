@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PyQt6.QtCore import QObject
 from PyQt6.QtGui import QGuiApplication, QImage
-from PyQt6.QtWidgets import QFileDialog, QWidget
+from PyQt6.QtWidgets import QWidget
 
 from zarrfs_viewer.export.movie import movie_positions, write_mp4, write_series
 from zarrfs_viewer.export.picture import render_view
@@ -18,6 +18,7 @@ from zarrfs_viewer.qt.canvas.picture import draw_picture, to_pixels
 from zarrfs_viewer.qt.panels.export_dialog import Exporter, file_name
 from zarrfs_viewer.qt.panels.picture_dialog import MovieChoice, PictureDialog, movie_axes
 from zarrfs_viewer.qt.session import Session
+from zarrfs_viewer.qt.support.file_dialogs import ask_new_file
 from zarrfs_viewer.qt.support.png import write_png
 from zarrfs_viewer.rendering.compose import Pixels
 from zarrfs_viewer.state.view_state import ViewIntent, Viewport, with_position
@@ -64,7 +65,7 @@ class PictureActions(QObject):
         dialog = self.dialog(movie=False)
         if dialog is None or not dialog.exec():
             return
-        file, _ = QFileDialog.getSaveFileName(self._parent, "Save picture", self._name(".png"), "*.png")
+        file, _ = ask_new_file(self._parent, "Save picture", self._name(".png"), "*.png")
         if file:
             self.write_picture(dialog, Path(file))
 
@@ -76,7 +77,7 @@ class PictureActions(QObject):
         is_video = dialog.movie().format == "mp4"
         title = "Save movie" if is_video else "Name of the new folder"
         name = self._name(".mp4" if is_video else "_series")
-        file, _ = QFileDialog.getSaveFileName(self._parent, title, name, "*.mp4" if is_video else "")
+        file, _ = ask_new_file(self._parent, title, name, "*.mp4" if is_video else "")
         if file:
             self.write_movie(dialog, Path(file))
 

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from PyQt6.QtCore import QObject, pyqtSignal
-from PyQt6.QtWidgets import QFileDialog, QMessageBox, QProgressDialog, QWidget
+from PyQt6.QtWidgets import QMessageBox, QProgressDialog, QWidget
 
 from zarrfs.errors import ZarrError
 from zarrfs_viewer.export.writers import Cancelled
 from zarrfs_viewer.qt.panels.export_dialog import file_name
 from zarrfs_viewer.qt.session import Session
+from zarrfs_viewer.qt.support.file_dialogs import ask_new_file
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain, plain_lines
 from zarrfs_viewer.qt.support.widgets import close_progress_dialog
 
@@ -61,7 +62,7 @@ class PyramidActions(QObject):
             if directory is not None:
                 self.build(node, str(directory), None, dataset.location)
                 return
-            name, _ = QFileDialog.getSaveFileName(
+            name, _ = ask_new_file(
                 self._parent, "New image with a pyramid", f"{file_name(image.name)}.ome.zarr", "*.ome.zarr"
             )
             if name:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from PyQt6.QtCore import QObject
-from PyQt6.QtWidgets import QFileDialog, QVBoxLayout, QWidget
+from PyQt6.QtWidgets import QVBoxLayout, QWidget
 
 from zarrfs_viewer.analysis.regions import Region
 from zarrfs_viewer.analysis.shapes import Shape, contains
@@ -16,6 +16,7 @@ from zarrfs_viewer.qt.canvas.panes import Panes
 from zarrfs_viewer.qt.panels.measure_panel import MeasurePanel
 from zarrfs_viewer.qt.panels.regions_panel import RegionsPanel
 from zarrfs_viewer.qt.session import Session
+from zarrfs_viewer.qt.support.file_dialogs import ask_new_file, ask_open_files
 from zarrfs_viewer.qt.support.plain_text import MAX_LINE, plain
 
 __all__ = ["RegionActions"]
@@ -99,7 +100,7 @@ class RegionActions(QObject):
             self._session.show_message("There are no regions to save.")
             return
         filters = [plain(f"{title} (*{suffix})") for suffix, title in SUFFIXES.items()]
-        name, chosen = QFileDialog.getSaveFileName(
+        name, chosen = ask_new_file(
             self._parent, "Save regions", "regions.geojson", plain(";;".join(filters), MAX_LINE)
         )
         if name:
@@ -115,7 +116,7 @@ class RegionActions(QObject):
 
     def ask_save_table(self) -> None:
         """Ask for a file and write the statistics of all regions to it as CSV."""
-        name, _ = QFileDialog.getSaveFileName(self._parent, "Save statistics", "regions.csv", "CSV (*.csv)")
+        name, _ = ask_new_file(self._parent, "Save statistics", "regions.csv", "CSV (*.csv)")
         if name:
             self.save_table(Path(name))
 
@@ -135,9 +136,7 @@ class RegionActions(QObject):
     def ask_load(self) -> None:
         """Ask for files of regions and add their regions."""
         suffixes = " ".join(f"*{suffix}" for suffix in (*SUFFIXES, ".json"))
-        names, _ = QFileDialog.getOpenFileNames(
-            self._parent, "Load regions", "", plain(f"Regions ({suffixes})")
-        )
+        names = ask_open_files(self._parent, "Load regions", plain(f"Regions ({suffixes})"))
         for name in names:
             self.load(Path(name))
 

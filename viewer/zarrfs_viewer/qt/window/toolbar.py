@@ -33,7 +33,7 @@ STYLE = (
     "QToolBar { border: none; spacing: 2px; padding: 2px; }"
     "QToolButton { padding: 3px; border: 1px solid transparent; border-radius: 4px; }"
     "QToolButton:hover { background: palette(mid); }"
-    "QToolButton:checked { background: palette(highlight); }"
+    "QToolButton:checked, QToolButton[active=true] { background: palette(highlight); }"
 )
 
 
@@ -61,6 +61,15 @@ class ToolBar(QToolBar):
                 action.setToolTip(tooltip(f"{title} ({action.shortcut().toString()})"))
                 self._icons[name] = action
                 self.addAction(action)
+
+    def set_active(self, name: str, on: bool) -> None:
+        """Highlight the button of an action that has more states than a check mark."""
+        button = self.widgetForAction(self._icons[name]) if name in self._icons else None
+        style = self.style()
+        if button is not None and style is not None and bool(button.property("active")) != on:
+            button.setProperty("active", on)
+            style.unpolish(button)
+            style.polish(button)
 
     def show_theme(self, palette: QPalette) -> None:
         """Draw the icons in the colours of a palette."""
