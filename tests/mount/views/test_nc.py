@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import h5netcdf
+import h5py
 import numpy as np
 import pytest
 import rasterio
@@ -117,6 +118,20 @@ def test_attributes(tmp_path: Path) -> None:
     assert raw.attrs["valid_range"].tolist() == [0, 100]
     assert raw.attrs["flag"] == 1
     assert raw.attrs["long_name"] == "temperature"
+
+
+def test_text_attributes_have_a_fixed_length(tmp_path: Path) -> None:
+    """Such attributes have the netCDF type NC_CHAR, which programs read that do not know NC_STRING."""
+    attributes = {"long_name": "Höhe", "empty": "", "unit": "m"}
+    times = np.array(["2020-01-02"], "M8[s]")
+    array = make(times, ("t",), attributes=attributes, zarr_format=3, dimension_units=["second"])
+    with h5py.File(write_file(array, ".nc", tmp_path)) as file:
+        stored = file["img"].attrs
+        assert stored["long_name"] == "Höhe".encode()
+        assert stored["units"] == b"seconds since 1970-01-01"
+        for name in ("long_name", "unit", "units", "calendar"):
+            assert h5py.check_string_dtype(stored.get_id(name).dtype).length is not None, name
+        assert stored["empty"] == ""
 
 
 def test_h5netcdf_finds_the_dimensions(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ class NcView(View):
             for name, value in attribute_values(attributes):
                 dataset.attrs[name] = _netcdf_value(value)
             for name, value in variable.attributes.items():
-                dataset.attrs[name] = value
+                dataset.attrs[name] = _netcdf_value(value)
             if "units" not in dataset.attrs and presented.name == getattr(
                 axes[0] if axes else None, "name", None
             ):
@@ -168,7 +168,14 @@ def _value_of_type(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _netcdf_value(value: Any) -> Any:
-    """Return the value of an attribute. netCDF has no boolean attributes."""
+    """Return the value of an attribute as netCDF programs expect it.
+
+    netCDF has no boolean attributes. A text of fixed length is an attribute of the type NC_CHAR, which all programs read;
+    many of them do not read NC_STRING, as which h5py stores a ``str``.
+    """
+    if isinstance(value, str) and value and "\0" not in value:
+        encoded = value.encode()
+        return np.array(encoded, import_library("h5py").string_dtype("utf-8", len(encoded)))
     if isinstance(value, bool):
         return np.int8(value)
     return value.astype(np.int8) if isinstance(value, np.ndarray) and value.dtype.kind == "b" else value
@@ -192,7 +199,7 @@ def _add_dimension(h5: Any, dataset: Any, number: int, axis: ArrayAxis, variable
 
 def _set_unit(variable: Any, axis: ArrayAxis) -> None:
     if axis.unit is not None:
-        variable.attrs["units"] = axis.unit
+        variable.attrs["units"] = _netcdf_value(axis.unit)
 
 
 def _empty_scale(h5: Any, name: str, length: int) -> Any:
