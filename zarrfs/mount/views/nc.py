@@ -170,8 +170,8 @@ def _value_of_type(value: Any, dtype: np.dtype[Any]) -> Any:
 def _netcdf_value(value: Any) -> Any:
     """Return the value of an attribute as netCDF programs expect it.
 
-    netCDF has no boolean attributes. A text of fixed length is an attribute of the type NC_CHAR, which all programs read;
-    many of them do not read NC_STRING, as which h5py stores a ``str``.
+    netCDF has no boolean attributes. A text of fixed length has the type NC_CHAR, which all programs read. h5py stores
+    a ``str`` as NC_STRING, which many programs do not read.
     """
     if isinstance(value, str) and value and "\0" not in value:
         encoded = value.encode()
