@@ -87,13 +87,16 @@ class ProcessLocalStore(LocalStore):
 
 @dataclass(frozen=True)
 class RecordItem:
-    """Appends a line for each item. With ``gate``, a named pipe, each call blocks until a writer opens the pipe."""
+    """Appends a line for each item. With ``gate``, a named pipe, each call blocks until a writer opens the pipe; with
+    ``process`` only the calls in that process.
+    """
 
     path: str
     gate: str | None = None
+    process: int | None = None
 
     def __call__(self, item: int) -> None:
-        if self.gate is not None:
+        if self.gate is not None and self.process in (None, os.getpid()):
             with open(self.gate, "rb"):
                 pass
         with open(self.path, "a", encoding="ascii") as file:

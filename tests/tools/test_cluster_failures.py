@@ -15,6 +15,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import wait
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -24,14 +25,15 @@ import numpy as np
 import pytest
 
 import zarrfs
-from tests.engine.stores.servers import s3_server
-from tests.processes import TIMEOUT
+from tests.engine.stores.servers import s3_server, web_server
+from tests.processes import TIMEOUT, end, lasting, running, wait_for_event, wait_until
 from tests.tools.dask_servers import RecordItem, SlowItem, scheduler, worker
-from zarrfs.errors import StoreError
+from zarrfs.errors import OptionError, StoreError
 from zarrfs.tools import convert, rechunk, verify
 from zarrfs.tools.copying.cluster import cluster as cluster_module
 from zarrfs.tools.copying.cluster import waiting
 from zarrfs.tools.copying.cluster.cluster import Cluster
+from zarrfs.tools.copying.cluster.submission import TaskMonitor
 
 KILLS = int(os.environ.get("ZARRFS_KILLS", "2"))
 WORKERS = 4
@@ -45,10 +47,11 @@ class KilledCluster:
     ``progress`` is the progress callback of the run: it kills a worker whenever another part of the tasks is done.
     """
 
-    def __init__(self, folder: Path, kills: int) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.kills = kills
+        self.kills = 0
         self.killed = 0
+        self._started = 0
         self._random = random.Random(0)
         self._stack = ExitStack()
         self._workers: list[subprocess.Popen[bytes]] = []
@@ -58,31 +61,51 @@ class KilledCluster:
         self.address, self.scheduler = self._stack.enter_context(scheduler(self.folder / "scheduler.log"))
         for _ in range(WORKERS):
             self._start()
-        with distributed.Client(self.address, set_as_default=False) as client:
-            client.wait_for_workers(WORKERS, timeout=TIMEOUT)
+        self.client = self._stack.enter_context(distributed.Client(self.address, set_as_default=False))
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
+    def prepare(self, kills: int) -> None:
+        """Wait for all workers. Kill some of them in the next run."""
+        wait_until(lambda: len(self.client.nthreads()) == WORKERS, self.scheduler)
+        self.kills, self.killed = kills, 0
+
     def _start(self) -> None:
-        log = self.folder / f"worker{len(self._workers)}-{self.killed}.log"
-        self._workers.append(self._stack.enter_context(worker(self.address, log)))
+        self._started += 1
+        log = self.folder / f"worker{self._started}.log"
+        with lasting():
+            self._workers.append(self._stack.enter_context(worker(self.address, log)))
 
     def progress(self, name: str, done: int, total: int) -> None:
         with self._lock:
             if self.killed < self.kills and total and done * (self.kills + 1) > total * (self.killed + 1):
                 self.killed += 1
-                victim = self._random.choice(self._workers)
-                self._workers.remove(victim)
-                victim.kill()
-                self._start()
+                self.replace(self._random.choice(self._workers))
+
+    def replace(self, victim: subprocess.Popen[bytes]) -> None:
+        """Kill a worker and start another one."""
+        self._workers.remove(victim)
+        end(victim)
+        self._start()
+
+    def hanging_worker(self) -> tuple[subprocess.Popen[bytes], str]:
+        """Return the worker that a test will stop, and its address."""
+        addresses = {pid: address for address, pid in self.client.run(os.getpid).items()}
+        return self._workers[0], addresses[self._workers[0].pid]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KilledCluster]:
+    with KilledCluster(tmp_path_factory.mktemp("cluster")) as started:
+        yield started
 
 
 @pytest.fixture
-def killed(tmp_path: Path) -> Iterator[KilledCluster]:
-    with KilledCluster(tmp_path, KILLS) as cluster:
-        yield cluster
+def killed(cluster: KilledCluster) -> KilledCluster:
+    cluster.prepare(KILLS)
+    return cluster
 
 
 @pytest.fixture
@@ -174,16 +197,13 @@ def test_a_copy_to_s3_is_complete_although_workers_are_killed(
             assert np.array_equal(copied[...], DATA)
 
 
-def test_a_slow_worker_delays_only_its_own_tasks(tmp_path: Path) -> None:
+def test_a_slow_worker_delays_only_its_own_tasks(cluster: KilledCluster, tmp_path: Path) -> None:
     """Each task takes much longer on one worker. All tasks are done once, most of them by the other workers."""
-    with (
-        KilledCluster(tmp_path, 0) as cluster,
-        distributed.Client(cluster.address, set_as_default=False) as client,
-    ):
-        processes = {address: int(pid) for address, pid in client.run(os.getpid).items()}
-        slow, pid = next(iter(processes.items()))
-        executor = Cluster(client)
-        executor.run(SlowItem(str(tmp_path / "notes"), pid), range(100), 1, lambda count: None)
+    cluster.prepare(0)
+    processes = {address: int(pid) for address, pid in cluster.client.run(os.getpid).items()}
+    slow, pid = next(iter(processes.items()))
+    executor = Cluster(cluster.client)
+    executor.run(SlowItem(str(tmp_path / "notes"), pid), range(100), 1, lambda count: None)
     lines = (tmp_path / "notes").read_text().split()
     assert Counter(map(int, lines)) == Counter(range(100))
     assert sum(worker.tasks for worker in executor.statistics.values()) == 100
@@ -192,58 +212,172 @@ def test_a_slow_worker_delays_only_its_own_tasks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("when", ["after a task", "before its result is fetched"])
 def test_a_worker_that_hangs_is_named_and_its_tasks_run_on_others_when_it_is_ended(
-    when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    when: str,
+    cluster: KilledCluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(waiting, "STALLED_SECONDS", 1.0)
     monkeypatch.setattr(cluster_module, "RESULT_SECONDS", 1.0)
-    with (
-        scheduler(tmp_path / "scheduler.log") as (address, _),
-        worker(address, tmp_path / "worker0.log") as hanging,
-        worker(address, tmp_path / "worker1.log"),
-        distributed.Client(address, set_as_default=False) as client,
-    ):
-        client.wait_for_workers(2, timeout=TIMEOUT)
-        addresses = {pid: worker_address for worker_address, pid in client.run(os.getpid).items()}
+    cluster.prepare(0)
+    client = cluster.client
+    hanging, address = cluster.hanging_worker()
+    stopped: list[int] = []
 
-        stopped: list[int] = []
+    def stop() -> None:
+        hanging.send_signal(signal.SIGSTOP)
+        stopped.append(hanging.pid)
 
-        def stop() -> None:
-            hanging.send_signal(signal.SIGSTOP)
-            stopped.append(hanging.pid)
+    class EndWorker(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            # On a busy machine a message can appear before the worker is stopped. Messages are repeated.
+            if stopped and address in record.getMessage():
+                hanging.kill()
 
-        class EndWorker(logging.Handler):
-            def emit(self, record: logging.LogRecord) -> None:
-                # On a busy machine a message can appear before the worker is stopped. Messages are repeated.
-                if stopped and addresses[hanging.pid] in record.getMessage():
-                    hanging.kill()
+    handler = EndWorker()
+    logging.getLogger("zarrfs").addHandler(handler)
+    done: list[int] = []
 
-        handler = EndWorker()
-        logging.getLogger("zarrfs").addHandler(handler)
-        done: list[int] = []
+    def progress(count: int) -> None:
+        if not stopped and when == "after a task":
+            stop()
+        done.append(count)
 
-        def progress(count: int) -> None:
-            if not stopped and when == "after a task":
-                stop()
-            done.append(count)
+    fetch = Cluster._result
 
-        fetch = Cluster._result
+    def result(self: Cluster, future: Any, *arguments: Any) -> Any:
+        holders = client.who_has([future]).get(future.key, ())
+        if not stopped and address in holders and when != "after a task":
+            stop()
+        return fetch(self, future, *arguments)
 
-        def result(self: Cluster, future: Any, interrupted: Any) -> Any:
-            holders = client.who_has([future]).get(future.key, ())
-            if not stopped and addresses[hanging.pid] in holders and when != "after a task":
-                stop()
-            return fetch(self, future, interrupted)
-
-        monkeypatch.setattr(Cluster, "_result", result)
-        try:
-            Cluster(client).run(RecordItem(str(tmp_path / "notes")), range(200), 1, progress)
-        finally:
-            logging.getLogger("zarrfs").removeHandler(handler)
+    monkeypatch.setattr(Cluster, "_result", result)
+    try:
+        Cluster(client).run(RecordItem(str(tmp_path / "notes")), range(200), 1, progress)
+    finally:
+        logging.getLogger("zarrfs").removeHandler(handler)
+        cluster.replace(hanging)
     assert set(map(int, (tmp_path / "notes").read_text().split())) == set(range(200))
     assert sum(done) == 200
     assert "no task has been completed for" in caplog.text
-    assert addresses[hanging.pid] in caplog.text
+    assert address in caplog.text
     assert stopped == [hanging.pid]
+
+
+@pytest.mark.parametrize("how", ["process", "item"])
+def test_tasks_of_a_worker_that_hangs_run_on_others_after_the_task_timeout(
+    how: str,
+    cluster: KilledCluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The process of a worker is stopped, or an item blocks its thread while the process responds."""
+    cluster.prepare(0)
+    hanging, address = cluster.hanging_worker()
+
+    class PatientMonitor(TaskMonitor):
+        """Waits for the answers of the other workers, which can take long on a busy machine."""
+
+        def hanging(self) -> set[str]:
+            wait([answer for worker, (answer, _) in self._workers.items() if worker != address], TIMEOUT)
+            return super().hanging()
+
+    monkeypatch.setattr(cluster_module, "TaskMonitor", PatientMonitor)
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    work = RecordItem(str(tmp_path / "notes"), str(gate) if how == "item" else None, hanging.pid)
+    done: list[int] = []
+
+    def progress(count: int) -> None:
+        if not done and how == "process":
+            hanging.send_signal(signal.SIGSTOP)
+        done.append(count)
+
+    executor = Cluster(cluster.client, task_timeout=1.0)
+    try:
+        executor.run(work, range(100), 1, progress)
+    finally:
+        cluster.replace(hanging)
+    assert sum(done) == 100
+    assert set(map(int, (tmp_path / "notes").read_text().split())) == set(range(100))
+    assert f"the worker {address} has a task that has not ended within 1 s" in caplog.text
+    if how == "item":
+        assert address not in executor.statistics
+
+
+def test_if_all_workers_hang_the_error_states_how_to_resume(
+    cluster: KilledCluster,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cluster_module, "STOP_SECONDS", 0.1)
+    cluster.prepare(0)
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    work = RecordItem(str(tmp_path / "notes"), str(gate))
+    with pytest.raises(StoreError, match=r"did not end within 0.5 s .* resume") as caught:
+        Cluster(cluster.client, task_timeout=0.5).run(work, range(10), 1, lambda count: None)
+    with open(gate, "wb"):
+        pass
+    assert any(address in str(caught.value) for address in cluster.client.nthreads())
+    assert "have not ended; until they do" in caplog.text
+
+
+INTERRUPTED_COMMAND = """
+import sys
+from zarrfs.tools.copying.cluster import cluster
+cluster.STOP_SECONDS = 0.5
+from zarrfs.cli.main import run
+run(sys.argv[1:])
+"""
+
+
+def test_one_interrupt_ends_a_command_whose_workers_hang(
+    cluster: KilledCluster, source: Path, tmp_path: Path
+) -> None:
+    """A web server that never sends a chunk blocks the workers. The command waits for a limited time."""
+    blocked, gate = threading.Event(), threading.Event()
+
+    def block(path: str) -> None:
+        if "/c/" in path:
+            blocked.set()
+            gate.wait()
+
+    cluster.prepare(0)
+    with web_server(source.parent) as web:
+        web.before_response = block
+        command = [sys.executable, "-c", INTERRUPTED_COMMAND, "convert", f"{web.url}/source.zarr/a"]
+        command += [str(tmp_path / "t"), "--compressor", "gzip", "--dask", cluster.address]
+        try:
+            with running(command, stderr=subprocess.PIPE, text=True) as process:
+                wait_for_event(blocked, process)
+                process.send_signal(signal.SIGINT)
+                _, stderr = process.communicate(timeout=TIMEOUT)
+        finally:
+            gate.set()
+    assert process.returncode == 130
+    assert "stopping: running tasks are completed, no others are started" in stderr
+    assert "have not ended; until they do" in stderr
+    assert stderr.splitlines()[-1] == (
+        "zarrfs: interrupted; run the same command with --if-exists resume to continue"
+    )
+
+
+def test_the_task_timeout_needs_a_cluster_and_is_positive(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        OptionError, match="task_timeout applies to the workers of a Dask cluster, and needs dask"
+    ):
+        convert(source, tmp_path / "t", task_timeout=5)
+    for seconds in (0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(OptionError, match="positive number of seconds"):
+            verify(source, dask="tcp://127.0.0.1:1", task_timeout=seconds)
+    command = [sys.executable, "-m", "zarrfs", "pyramid", str(source / "a"), "--task-timeout", "5"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "--task-timeout applies to the workers of a Dask cluster, and needs --dask" in done.stderr
 
 
 def test_a_lost_scheduler_is_an_error_and_the_verification_is_resumed(source: Path, tmp_path: Path) -> None:

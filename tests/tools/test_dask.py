@@ -272,7 +272,7 @@ def test_tasks_in_flight_are_bounded(client: distributed.Client, tmp_path: Path)
 
 def test_a_cluster_without_workers_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     create_hierarchy(tmp_path / "s")
-    monkeypatch.setattr("zarrfs.tools.copying.cluster.cluster.WORKER_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr("zarrfs.tools.copying.cluster.checks.WORKER_TIMEOUT_SECONDS", 0.1)
     with scheduler(tmp_path / "scheduler.log") as (address, _):
         with pytest.raises(LocationError, match="has no workers; start some: dask worker tcp://"):
             convert(tmp_path / "s", tmp_path / "t", dask=address)

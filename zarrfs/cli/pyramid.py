@@ -53,6 +53,7 @@ def command(
     dry_run: bool,
     memory: int,
     dask: str | None,
+    task_timeout: float | None,
     storage: tuple[str, ...],
 ) -> None:
     """Build an OME-NGFF multiscale image (pyramid) from the array at LOCATION.
@@ -86,6 +87,7 @@ def command(
             dry_run=dry_run,
             storage_options=parse_storage_options(storage),
             dask=dask,
+            task_timeout=task_timeout,
         )
     print_report(report, dry_run)
 

@@ -30,7 +30,7 @@ __all__ = [
     "ImageOptions",
     "block_options",
     "copy_options",
-    "dask_option",
+    "dask_options",
     "execution_options",
     "image_options",
     "print_report",
@@ -56,6 +56,7 @@ class CopyOptions(TypedDict):
     skip_broken: bool
     memory: int
     dask: str | None
+    task_timeout: float | None
     storage_options: dict[str, Any] | None
 
 
@@ -73,11 +74,22 @@ class ImageOptions(TypedDict):
     if_exists: Any
 
 
-dask_option = click.option(
-    "--dask",
-    metavar="ADDRESS",
-    help="Use the Dask cluster with this scheduler address, such as tcp://host:8786.",
-)
+def dask_options(function: F) -> F:
+    """Add the options of all commands that can run on a Dask cluster."""
+    return _with_options(
+        function,
+        click.option(
+            "--dask",
+            metavar="ADDRESS",
+            help="Use the Dask cluster with this scheduler address, such as tcp://host:8786.",
+        ),
+        click.option(
+            "--task-timeout",
+            type=click.FloatRange(0, min_open=True),
+            metavar="SECONDS",
+            help="With --dask: a worker that has not completed a task after this time hangs; its tasks run on others.",
+        ),
+    )
 
 
 def copy_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -108,10 +120,7 @@ def copy_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def execution_options(function: F) -> F:
     """Add the options of all commands that write arrays block by block, in threads or on a Dask cluster."""
-    return _with_options(
-        block_options(function),
-        dask_option,
-    )
+    return dask_options(block_options(function))
 
 
 def block_options(function: F) -> F:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from zarrfs.cli.console import MAX_LINE, print_json, safe
-from zarrfs.cli.transfer import dask_option, print_workers, progress_bar
+from zarrfs.cli.transfer import dask_options, print_workers, progress_bar
 from zarrfs.cli.values import SizeType, parse_storage_options, storage_option
 from zarrfs.tools import Problem, VerificationReport, verify
 
@@ -29,7 +29,7 @@ MAX_LINES = 1000
     default=256 << 20,
     help="Memory for decoded values per thread, such as 1GiB. Default: 256MiB.",
 )
-@dask_option
+@dask_options
 @storage_option
 def command(
     location: str,
@@ -40,6 +40,7 @@ def command(
     as_json: bool,
     memory: int,
     dask: str | None,
+    task_timeout: float | None,
     storage: tuple[str, ...],
 ) -> None:
     """Decode every stored chunk of the array or hierarchy at LOCATION, and report the problems.
@@ -70,6 +71,7 @@ def command(
             progress=progress,
             storage_options=parse_storage_options(storage),
             dask=dask,
+            task_timeout=task_timeout,
         )
     print_workers(report.workers)
     if as_json:

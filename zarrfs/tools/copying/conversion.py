@@ -11,7 +11,7 @@ from zarrfs.engine.nodes.node import StoredNode
 from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.stores.base import Store
-from zarrfs.tools.copying.cluster.connection import connect_cluster
+from zarrfs.tools.copying.cluster.connection import check_task_timeout, connect_cluster
 from zarrfs.tools.copying.copy_execution import estimate_copy, execute_copy
 from zarrfs.tools.copying.copy_plan import CACHE_NBYTES, CopyOptions, IfExists, plan_copy
 from zarrfs.tools.copying.destinations import open_for_inspection
@@ -44,6 +44,7 @@ def convert(
     keep_ngff: bool = False,
     storage_options: dict[str, Any] | None = None,
     dask: str | Client | None = None,
+    task_timeout: float | None = None,
 ) -> CopyReport:
     """Copy the node at a location, and all nodes below it, to another location.
 
@@ -68,6 +69,8 @@ def convert(
         storage_options: as for ``open``. Each location gets the options that it supports.
         dask: the address of a Dask scheduler (``tcp://host:8786``) or a ``distributed.Client``. Its workers copy and
             compare. They need zarrfs and access to both locations.
+        task_timeout: the seconds after which the workers of ``dask`` that have not completed one task are taken to
+            hang: their tasks run on other workers. By default there is no limit.
 
     Returns one line for each node, which states how it was copied and which properties were lost.
 
@@ -77,7 +80,8 @@ def convert(
     are copied.
     """
     target_options = TargetOptions(zarr_format, chunks, shards, compressors, allow_loss)
-    with nullcontext(Threads()) if dask is None else connect_cluster(dask) as executor:
+    check_task_timeout(dask, task_timeout)
+    with nullcontext(Threads()) if dask is None else connect_cluster(dask, task_timeout) as executor:
         reading, writing = split_options(storage_options, source, target)
         node = open_node(
             source, storage_options=None if reading is None else dict(reading), cache_size=memory

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["command_line", "is_command_line", "option"]
+__all__ = ["command_line", "is_command_line", "option", "option_name"]
 
 _is_command_line: ContextVar[bool] = ContextVar("zarrfs_on_command_line", default=False)
 
@@ -32,3 +32,8 @@ def option(name: str, value: object = True) -> str:
         return f"{name}={value!r}"
     flag = f"--{name.replace('_', '-')}"
     return flag if value is True else f"{flag} {value}"
+
+
+def option_name(name: str) -> str:
+    """Return ``name`` in Python, ``--name`` on a command line."""
+    return f"--{name.replace('_', '-')}" if _is_command_line.get() else name

@@ -12,7 +12,7 @@ from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MetadataError, OptionError
-from zarrfs.tools.copying.cluster.connection import connect_cluster
+from zarrfs.tools.copying.cluster.connection import check_task_timeout, connect_cluster
 from zarrfs.tools.copying.destinations import open_for_inspection
 from zarrfs.tools.copying.executors import Threads
 from zarrfs.tools.copying.planning import TargetOptions
@@ -58,6 +58,7 @@ def build_pyramid(
     estimate: bool = True,
     storage_options: dict[str, Any] | None = None,
     dask: str | Client | None = None,
+    task_timeout: float | None = None,
 ) -> CopyReport:
     """Build an OME-NGFF multiscale image from an array.
 
@@ -91,6 +92,8 @@ def build_pyramid(
         estimate: in a dry run, run a few tasks to estimate the time and the bytes that each pass would take.
         storage_options: as for ``open``. Each location gets the options that it supports.
         dask: the address of a Dask scheduler or a ``distributed.Client``, whose workers build the levels.
+        task_timeout: the seconds after which the workers of ``dask`` that have not completed one task are taken to
+            hang: their tasks run on other workers. By default there is no limit.
 
     Returns one line for each level.
 
@@ -102,7 +105,8 @@ def build_pyramid(
         raise OptionError(f"method: expected auto or one of {', '.join(METHODS)}; found {method!r}")
     if if_exists not in ("raise", "replace", "resume"):
         raise OptionError(f"if_exists: expected raise, replace or resume; found {if_exists!r}")
-    with nullcontext(Threads()) if dask is None else connect_cluster(dask) as executor:
+    check_task_timeout(dask, task_timeout)
+    with nullcontext(Threads()) if dask is None else connect_cluster(dask, task_timeout) as executor:
         reading, writing = split_options(storage_options, source, source if target is None else target)
         in_place = target is None
         with open_node(

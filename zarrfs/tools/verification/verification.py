@@ -16,7 +16,7 @@ from zarrfs.engine.parallel import CORES, for_each
 from zarrfs.errors import ZarrError
 from zarrfs.tools.copying.block_grid import ChunkCoords, Coords
 from zarrfs.tools.copying.cluster.cluster import Cluster
-from zarrfs.tools.copying.cluster.connection import connect_cluster
+from zarrfs.tools.copying.cluster.connection import check_task_timeout, connect_cluster
 from zarrfs.tools.copying.option_names import option
 from zarrfs.tools.copying.walking import walk
 from zarrfs.tools.verification.batches import VerifyBatch
@@ -51,6 +51,7 @@ def verify(
     progress: Progress | None = None,
     storage_options: dict[str, Any] | None = None,
     dask: str | Client | None = None,
+    task_timeout: float | None = None,
 ) -> VerificationReport:
     """Decode every stored chunk of an array, or of all arrays of a hierarchy, and return the problems that were found.
 
@@ -65,10 +66,13 @@ def verify(
         storage_options: as for ``open``. Each location gets the options that it supports.
         dask: the address of a Dask scheduler (``tcp://host:8786``) or a ``distributed.Client``, whose workers decode
             and compare. They need zarrfs and access to both locations. This process writes the report.
+        task_timeout: the seconds after which the workers of ``dask`` that have not completed one task are taken to
+            hang: their tasks run on other workers. By default there is no limit.
 
     Raises the errors of ``open``, NodeExistsError if the report file exists and ``resume`` is False, and StoreError if
     it cannot be written, or if the cluster was lost. Problems of the data are not raised.
     """
+    check_task_timeout(dask, task_timeout)
     own, others = split_options(storage_options, location, location if other is None else other)
     node = open_node(location, storage_options=None if own is None else dict(own), cache_size=0)
     hint = (
@@ -76,7 +80,7 @@ def verify(
         if report_file is not None
         else "run it again; with a report file it can be continued"
     )
-    with node, nullcontext() if dask is None else connect_cluster(dask, hint) as cluster:
+    with node, nullcontext() if dask is None else connect_cluster(dask, task_timeout, hint) as cluster:
         compared = None
         if other is not None:
             compared = open_node(

@@ -7,24 +7,28 @@ they can be distinguished from errors of Dask and are raised unchanged in this p
 
 from __future__ import annotations
 
-import pickle
-import secrets
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError as AnswerCancelledError
+from concurrent.futures import Future as Answer
+from concurrent.futures import wait
 from contextlib import suppress
 from itertools import islice
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from zarrfs._version import __version__
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.nodes.hierarchy import STAGING
 from zarrfs.engine.stores.base import Store
-from zarrfs.errors import LocationError, StoreError, UnsupportedError
+from zarrfs.errors import StoreError
 from zarrfs.logs import logger
+from zarrfs.tools.copying.cluster.checks import check_source_on_workers, check_workers, pickled
 from zarrfs.tools.copying.cluster.results import BatchResult, WorkerStatistics
-from zarrfs.tools.copying.cluster.waiting import Stall, deferred_interrupt
-from zarrfs.tools.copying.cluster.worker import check_source, check_target, reply_key, run_batch, stop_job
+from zarrfs.tools.copying.cluster.submission import Submission, TaskMonitor
+from zarrfs.tools.copying.cluster.waiting import Stall, ask_worker, deferred_interrupt, request
+from zarrfs.tools.copying.cluster.worker import stop_job
+from zarrfs.tools.copying.option_names import option_name
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -33,9 +37,6 @@ __all__ = ["Cluster"]
 
 T = TypeVar("T")
 
-WORKER_TIMEOUT_SECONDS = 10
-"""Timeout for a cluster without workers to start one."""
-
 IN_FLIGHT_PER_THREAD = 2
 """Dask tasks in flight per thread of the cluster: one that runs and one that is queued, so that no thread is idle."""
 
@@ -43,7 +44,16 @@ POLL_SECONDS = 0.02
 """The time between two checks for completed tasks if none is complete. The queued tasks keep the workers busy."""
 
 RESULT_SECONDS = 5.0
-"""The time for the transfer of the result of a completed task, after which its worker may hang."""
+"""The time for the transfer of the result of a completed task, after which its worker or the scheduler may hang."""
+
+REQUEST_SECONDS = 60.0
+"""The time within which the scheduler must respond."""
+
+STOP_SECONDS = 10.0
+"""The time for the end of running tasks after an interruption or an error, unless the task timeout is longer."""
+
+MAX_ATTEMPTS = 3
+"""The number of workers on which a task may exceed the time limit."""
 
 MIN_TASKS_PER_THREAD = 32
 MAX_BATCH_SIZE = 32
@@ -59,84 +69,28 @@ class Cluster:
     stores.
 
     Attributes:
+        task_timeout: the seconds for one item on a worker. Then the items of its Dask task are processed by another
+            worker. None: no limit.
         statistics: the statistics of each worker, by its address.
     """
 
-    def __init__(self, client: Client, resume_hint: str = RESUME_HINT) -> None:
+    def __init__(
+        self, client: Client, resume_hint: str = RESUME_HINT, task_timeout: float | None = None
+    ) -> None:
         self.client = client
         self.resume_hint = resume_hint
+        self.task_timeout = task_timeout
         self.statistics: dict[str, WorkerStatistics] = {}
         self.address: str = client.scheduler.address
 
-    # -- checks before the copy --------------------------------------------------------------------------------
-
     def check(self, source: Array | Group, target: Store) -> None:
-        """Raise a ZarrError unless every worker can read the node and writes to the same target as this process.
-
-        This process writes a probe key to the target, and each worker reads it and writes a reply key. The keys are
-        deleted before this returns. A directory that did not exist may remain, empty.
-        """
-        payload = self._check_source(source, target)
-        probe_key = f"{STAGING}{secrets.token_hex(4)}"
-        try:
-            target.set(probe_key, b"")
-            self._check_workers(check_target, payload, probe_key)
-            for worker in self.client.nthreads():
-                if target.get(reply_key(probe_key, worker)) is None:
-                    raise _worker_error(
-                        worker, f"this process cannot read what the worker writes to {target.url}"
-                    )
-        finally:
-            for key in [probe_key, *(reply_key(probe_key, worker) for worker in self.client.nthreads())]:
-                target.delete(key)
+        """See ``check_workers``."""
+        check_workers(self.client, source, target)
 
     def check_readable(self, *nodes: Array | Group) -> None:
         """Raise a ZarrError unless every worker can read the nodes."""
         for node in nodes:
-            self._check_source(node, None)
-
-    def _check_source(self, source: Array | Group, target: Store | None) -> bytes:
-        """Check that every worker can read the node. Return the pickled node and target."""
-        for store in (source.store, *(() if target is None else (target,))):
-            if store.in_process:
-                raise UnsupportedError(
-                    f"{store.url} is in the memory of this process and not accessible to a Dask cluster; run this "
-                    "without dask (--dask), or use a store that the workers can access"
-                )
-        payload = _pickled((source, target))
-        self._wait_for_workers()
-        self._check_workers(check_source, __version__, payload, repr(source.metadata))
-        return payload
-
-    def _wait_for_workers(self) -> None:
-        """Wait for the first worker: an adaptive cluster starts none before there is a task."""
-        from distributed import TimeoutError as DaskTimeoutError
-
-        if self.client.nthreads():
-            return
-        future = self.client.submit(int, pure=False)
-        try:
-            future.result(timeout=WORKER_TIMEOUT_SECONDS)
-        except DaskTimeoutError:
-            raise LocationError(
-                f"the Dask cluster at {self.address} has no workers; start some: dask worker {self.address}"
-            ) from None
-        finally:
-            future.release()
-
-    def _check_workers(self, check_worker: Callable[..., Any], *arguments: Any) -> None:
-        """Run ``check`` on every worker. Raises StoreError for the first worker that returns an error message."""
-        for worker, reply in self.client.run(check_worker, *arguments, on_error="return").items():
-            if reply is not None:
-                # An exception is raised by Dask itself if the worker cannot import the function.
-                raise _worker_error(
-                    worker,
-                    reply
-                    if isinstance(reply, str)
-                    else f"zarrfs {__version__} cannot be run on it ({reply!r})",
-                )
-
-    # -- execution ---------------------------------------------------------------------------------------------
+            check_source_on_workers(self.client, node)
 
     def run(
         self,
@@ -152,36 +106,39 @@ class Cluster:
         """
         from distributed import as_completed
 
-        payload, job = _pickled(work), secrets.token_hex(8)
+        submission = Submission(self.client, pickled(work), on_result is not None)
+        monitor = (
+            None if self.task_timeout is None else TaskMonitor(self.client, submission.job, self.task_timeout)
+        )
         threads = self._threads()
         batches = _batches(items, threads)
-
-        def submit(batch: Sequence[T]) -> Future:
-            return self.client.submit(
-                *(run_batch, payload, job, batch, on_result is not None),
-                key=f"zarrfs-{secrets.token_hex(8)}",
-                pure=False,
-            )
-
         stall = Stall()
         with deferred_interrupt() as interrupted:
             in_flight = as_completed(
-                [submit(batch) for batch in islice(batches, IN_FLIGHT_PER_THREAD * threads)],
+                [submission.submit(batch) for batch in islice(batches, IN_FLIGHT_PER_THREAD * threads)],
                 loop=self.client.loop,
             )
             try:
-                while in_flight.count():
+                while submission.tasks:
                     if interrupted.is_set():
                         raise KeyboardInterrupt
+                    if monitor is not None:
+                        in_flight.update(self._moved(submission, monitor))
                     completed = in_flight.next_batch(block=False)
                     if not completed:
                         if stall.is_due():
                             self._report_stall(stall.seconds, [])
                         interrupted.wait(POLL_SECONDS)
                         continue
-                    stall = Stall()
                     for future in completed:
-                        result = self._result(future, interrupted)
+                        if future.key not in submission.tasks:
+                            continue  # It was submitted again.
+                        result = self._result(future, interrupted, stall, submission)
+                        if result is None:
+                            in_flight.add(submission.submit_again(future.key, None))
+                            continue
+                        del submission.tasks[future.key]
+                        stall.restart()
                         self._count(result)
                         if on_result is not None:
                             for value in result.values:
@@ -189,25 +146,62 @@ class Cluster:
                         on_done(result.done)
                         if result.error is not None:
                             raise result.error
-                    free_slots = IN_FLIGHT_PER_THREAD * self._threads() - in_flight.count()
-                    in_flight.update([submit(batch) for batch in islice(batches, max(0, free_slots))])
+                    free_slots = IN_FLIGHT_PER_THREAD * self._threads() - len(submission.tasks)
+                    in_flight.update(
+                        [submission.submit(batch) for batch in islice(batches, max(0, free_slots))]
+                    )
             except BaseException as error:
-                self._stop(job, list(in_flight.futures), isinstance(error, KeyboardInterrupt))
+                self._stop(submission, isinstance(error, KeyboardInterrupt))
                 raise
+            finally:
+                if monitor is not None:
+                    monitor.close()
+
+    def _moved(self, submission: Submission, monitor: TaskMonitor) -> list[Future]:
+        """Submit the tasks of workers that hang again for other workers. Return their futures.
+
+        Raises StoreError if there are no others, or if a task has hung on several workers.
+        """
+        if not monitor.is_updated():
+            if monitor.seconds_without_scheduler() > max(REQUEST_SECONDS, self.task_timeout or 0.0):
+                raise self._lost_error("does not respond")
+            return []
+        hanging = monitor.hanging()
+        for worker in sorted(hanging - submission.avoided):
+            logger.warning(
+                "the worker %s has a task that has not ended within %g s; its tasks run on other workers",
+                *(worker, self.task_timeout),
+            )
+        moved = submission.avoid(hanging, monitor.processing)
+        if moved and not submission.usable_workers and not monitor.is_patience_over():
+            return []
+        for key, hung_on in moved:
+            workers = (*submission.tasks[key].hung_on, *(() if hung_on is None else (hung_on,)))
+            if len(workers) >= MAX_ATTEMPTS or not submission.usable_workers:
+                raise self._timeout_error(workers or sorted(submission.avoided), submission)
+        return [submission.submit_again(key, hung_on) for key, hung_on in moved]
+
+    def _timeout_error(self, workers: Sequence[str], submission: Submission) -> StoreError:
+        others = "" if submission.usable_workers else ", and there is no other worker"
+        return StoreError(
+            f"a task did not end within {self.task_timeout:g} s on the workers {', '.join(workers)} of the Dask "
+            f"cluster at {self.address}{others}; end the processes of workers that hang, start others or use a longer "
+            f"{option_name('task_timeout')}, and {self.resume_hint}"
+        )
 
     def _report_stall(self, seconds: float, futures: list[Future]) -> None:
         """Log which workers have tasks, or results of the futures. The scheduler may not respond either; its loss is
         detected elsewhere.
         """
         with suppress(Exception):
-            workers = {address for address, keys in self.client.processing().items() if keys}
+            processing = self._answer(self.client.processing)
+            workers = {address for address, keys in processing.items() if keys}
             if futures:
-                workers.update(*self.client.who_has(futures).values())
+                workers.update(*self._answer(lambda: self.client.who_has(futures)).values())
             logger.warning(
                 "no task has been completed for %.0f s; tasks are on the workers %s. If one of them hangs, end its "
-                "process: its tasks then run on other workers",
-                seconds,
-                ", ".join(sorted(workers)) or "(none)",
+                "process: its tasks then run on other workers. %s does this after some time",
+                *(seconds, ", ".join(sorted(workers)) or "(none)", option_name("task_timeout")),
             )
 
     def _count(self, result: BatchResult) -> None:
@@ -223,48 +217,64 @@ class Cluster:
         from distributed.comm import CommClosedError
 
         try:
-            threads: dict[str, int] = self.client.nthreads()
+            threads: dict[str, int] = self._answer(self.client.nthreads)
         except (CommClosedError, TimeoutError):
             raise self._lost_error() from None
         return max(1, sum(threads.values()))
 
-    def _lost_error(self) -> StoreError:
-        return StoreError(f"the Dask cluster at {self.address} was stopped or restarted; {self.resume_hint}")
+    def _answer(self, call: Callable[[], Any]) -> Any:
+        """Return the answer of the scheduler. Raises TimeoutError if it does not respond."""
+        answer = request(self.client, call)
+        try:
+            return answer.result(REQUEST_SECONDS)
+        finally:
+            answer.cancel()
 
-    def _result(self, future: Future, interrupted: threading.Event) -> BatchResult:
-        """Return the result of a completed task. A worker that hangs does not send it: such workers are reported, and
-        if the process of the worker is ended, the task runs again on another one.
+    def _lost_error(self, what: str = "was stopped or restarted") -> StoreError:
+        return StoreError(f"the Dask cluster at {self.address} {what}; {self.resume_hint}")
+
+    def _result(
+        self, future: Future, interrupted: threading.Event, stall: Stall, submission: Submission
+    ) -> BatchResult | None:
+        """Return the result of a completed task, or None if its worker did not send it within the time limit.
+
+        A worker that hangs does not send it. Without a limit such workers are reported, and if the process of the
+        worker is ended, the task runs again on another one.
         """
-        stall, seconds = Stall(), RESULT_SECONDS
-        while True:
-            result = self._result_within(future, seconds)
-            if result is not None:
-                return result
-            if interrupted.is_set():
-                raise KeyboardInterrupt
-            self._threads()  # raises an error if the scheduler is lost
-            if stall.is_due():
-                self._report_stall(stall.seconds, [future])
-            seconds *= 2  # A slow transfer is not started again and again.
+        limit = inf if self.task_timeout is None else self.task_timeout
+        if submission.avoided:
+            limit = min(limit, RESULT_SECONDS)
+        start = check = time.monotonic()
+        fetch = request(self.client, lambda: self.client.gather(future))
+        try:
+            while not wait([fetch], POLL_SECONDS).done:
+                now = time.monotonic()
+                if interrupted.is_set():
+                    raise KeyboardInterrupt
+                if now - start > limit:
+                    return None
+                if now - check > RESULT_SECONDS:
+                    self._threads()  # raises an error if the scheduler is lost
+                    check = now
+                if stall.is_due():
+                    self._report_stall(stall.seconds, [future])
+            return self._fetched(fetch)
+        finally:
+            fetch.cancel()
 
-    def _result_within(self, future: Future, seconds: float) -> BatchResult | None:
-        """Return the result of a completed task, or None if its worker does not send it within some seconds."""
+    def _fetched(self, fetch: Answer[Any]) -> BatchResult:
+        """Return the result of a task that was fetched, or raise the error that ended it."""
         from distributed import CancelledError, KilledWorker
-        from distributed import TimeoutError as DaskTimeoutError
         from distributed.comm import CommClosedError
 
         try:
-            result: BatchResult = future.result(timeout=seconds)
-        except DaskTimeoutError:
-            if future.status == "error":
-                raise self._lost_error() from None
-            return None
+            result: BatchResult = fetch.result()
         except KilledWorker as error:
             raise StoreError(
                 f"workers of the Dask cluster at {self.address} were killed while they ran one task (the last was "
                 f"{error.last_worker.address}), possibly for lack of memory; reduce --memory, and {self.resume_hint}"
             ) from None
-        except (CancelledError, CommClosedError):
+        except (CancelledError, AnswerCancelledError, CommClosedError):
             raise self._lost_error() from None
         except (MemoryError, OSError) as error:
             raise error.with_traceback(None) from None
@@ -274,35 +284,42 @@ class Cluster:
             ) from None
         return result
 
-    def _stop(self, job: str, futures: list[Future], interrupted: bool) -> None:
-        """Cancel queued tasks and wait for running ones, so that nothing is written after this returns."""
+    def _stop(self, submission: Submission, interrupted: bool) -> None:
+        """Cancel queued tasks and wait for running ones, so that nothing is written after this returns.
+
+        The time is limited, because workers that hang do not end their tasks. They are reported.
+        """
         if interrupted:
             logger.warning("stopping: running tasks are completed, no others are started")
-        # Workers that are unreachable cannot be waited for. The caller raises the first error.
+        seconds = STOP_SECONDS if interrupted else max(STOP_SECONDS, self.task_timeout or 0.0)
+        # The caller raises the first error.
         with suppress(Exception):
-            self.client.cancel(futures, force=True)
-            self.client.run(stop_job, job, on_error="ignore")
+            self.client.cancel([task.future for task in submission.tasks.values()], force=True)
+            workers = self._answer(self.client.nthreads)
+            answers = {
+                worker: ask_worker(self.client, worker, stop_job, submission.job, seconds)
+                for worker in workers
+            }
+            waited = [answer for worker, answer in answers.items() if worker not in submission.avoided]
+            try:
+                wait(waited, seconds + 1)
+                left = [worker for worker, answer in answers.items() if not answer.done() or _is_busy(answer)]
+            finally:
+                for answer in answers.values():
+                    answer.cancel()
+            if left:
+                logger.warning(
+                    "the tasks of the workers %s have not ended; until they do, or the processes of the workers end, "
+                    "they can write",
+                    ", ".join(sorted(left)),
+                )
 
 
-def _pickled(value: Any) -> bytes:
-    try:
-        return pickle.dumps(value)
-    except StoreError as error:
-        raise UnsupportedError(f"the workers of a Dask cluster cannot use this store: {error}") from error
-    except (pickle.PicklingError, TypeError, AttributeError) as error:
-        raise UnsupportedError(
-            f"a location cannot be sent to a Dask cluster because it cannot be pickled: {error}; "
-            "run this without dask (--dask)"
-        ) from error
+def _is_busy(answer: Answer[Any]) -> bool:
+    """Return whether a worker has answered that tasks are still running. One that was lost has none."""
+    return not answer.cancelled() and answer.exception() is None and answer.result() is False
 
 
 def _batches(items: Sequence[T], threads: int) -> Iterator[Sequence[T]]:
     count = min(MAX_BATCH_SIZE, max(1, len(items) // (threads * MIN_TASKS_PER_THREAD)))
     return (items[start : start + count] for start in range(0, len(items), count))
-
-
-def _worker_error(worker: str, reason: str) -> StoreError:
-    return StoreError(
-        f"the Dask worker {worker} cannot be used, and nothing was done: {reason}. Every worker must access all "
-        "locations by the same names: a file system that all machines share, a database or a URL"
-    )

@@ -6,23 +6,41 @@ import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from math import inf
 from typing import TYPE_CHECKING
 
-from zarrfs.errors import LocationError, UnsupportedError
+from zarrfs.errors import LocationError, OptionError, UnsupportedError
 from zarrfs.plugins import install_hint
 from zarrfs.tools.copying.cluster.cluster import RESUME_HINT, Cluster
+from zarrfs.tools.copying.option_names import option_name
 
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["connect_cluster"]
+__all__ = ["check_task_timeout", "connect_cluster"]
 
 ANSWER_TIMEOUT_SECONDS = 30
 """Timeout for the connection to a scheduler, which may be busy. It is the default of distributed."""
 
 
+def check_task_timeout(dask: str | Client | None, task_timeout: float | None) -> None:
+    """Raise OptionError unless ``task_timeout`` is None, or a number of seconds for the tasks of a cluster."""
+    if task_timeout is None:
+        return
+    if not 0 < task_timeout < inf:
+        raise OptionError(
+            f"task_timeout: expected a positive number of seconds, or None; found {task_timeout!r}"
+        )
+    if dask is None:
+        raise OptionError(
+            f"{option_name('task_timeout')} applies to the workers of a Dask cluster, and needs {option_name('dask')}"
+        )
+
+
 @contextmanager
-def connect_cluster(dask: str | Client, resume_hint: str = RESUME_HINT) -> Iterator[Cluster]:
+def connect_cluster(
+    dask: str | Client, task_timeout: float | None = None, resume_hint: str = RESUME_HINT
+) -> Iterator[Cluster]:
     """Yield an executor for the cluster of a scheduler address (``tcp://host:8786``) or of a client. A client that is
     passed in is not closed. ``resume_hint`` is the part of errors that states how to continue.
 
@@ -37,7 +55,7 @@ def connect_cluster(dask: str | Client, resume_hint: str = RESUME_HINT) -> Itera
     if isinstance(dask, distributed.Client):
         if dask.asynchronous:
             raise UnsupportedError(f"{dask} is asynchronous; expected a synchronous client")
-        yield Cluster(dask, resume_hint)
+        yield Cluster(dask, resume_hint, task_timeout)
         return
     if not isinstance(dask, str) or not dask:
         raise LocationError(
@@ -53,7 +71,7 @@ def connect_cluster(dask: str | Client, resume_hint: str = RESUME_HINT) -> Itera
             "`dask scheduler` prints, such as tcp://host:8786"
         ) from error
     with client:
-        yield Cluster(client, resume_hint)
+        yield Cluster(client, resume_hint, task_timeout)
 
 
 async def _check_scheduler(address: str) -> None:

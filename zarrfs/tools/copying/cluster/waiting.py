@@ -1,23 +1,61 @@
-"""Waiting for the tasks of a cluster: messages about tasks that do not end, and interruption by Ctrl-C."""
+"""Waiting for a cluster: requests that may never be answered, messages about tasks that do not end, and interruption
+by Ctrl-C.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 
-__all__ = ["Stall", "deferred_interrupt"]
+if TYPE_CHECKING:
+    from distributed import Client
+
+__all__ = ["Stall", "ask_worker", "deferred_interrupt", "request"]
+
+T = TypeVar("T")
 
 STALLED_SECONDS = 60.0
 """The time without a completed task after which the workers that have tasks are named."""
 
 
+def request(client: Client, call: Callable[[], Awaitable[T]]) -> Future[T]:
+    """Start a call of a method of the client, without waiting for it: the scheduler or a worker may hang.
+
+    The methods of a synchronous client return awaitables in its event loop. ``cancel`` of the result ends the call.
+    """
+
+    async def run() -> T:
+        return await call()
+
+    return asyncio.run_coroutine_threadsafe(run(), client.loop.asyncio_loop)
+
+
+def ask_worker(client: Client, worker: str, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    """Start a call of a function on a worker, outside of its threads for tasks. The result is what it returns, or the
+    exception that it raises, or None if there is no such worker.
+    """
+
+    async def call() -> Any:
+        replies = await client.run(function, *arguments, workers=[worker], on_error="return")
+        return replies.get(worker)
+
+    return request(client, call)
+
+
 class Stall:
-    """The time since the last completed task."""
+    """The time since the last result of a task."""
 
     def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Note that there is a result."""
         self._start = time.monotonic()
         self._limit = STALLED_SECONDS
 

@@ -7,7 +7,7 @@ import hashlib
 import pickle
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -17,10 +17,10 @@ from zarrfs.engine.parallel import limit_threads
 from zarrfs.errors import ZarrError
 from zarrfs.tools.copying.cluster.results import BatchResult
 
-__all__ = ["check_source", "check_target", "reply_key", "run_batch", "stop_job"]
+__all__ = ["check_source", "check_target", "reply_key", "run_batch", "running_seconds", "stop_job"]
 
-_running_tasks: Counter[str] = Counter()
-"""The number of running Dask tasks in this process, by job."""
+_running_tasks: dict[str, dict[str, float]] = {}
+"""The running Dask tasks of this process: job -> key of the task -> the time at which its current item was started."""
 
 _stopped_jobs: deque[str] = deque(maxlen=64)
 """Jobs of which no further item is started: a task may arrive after its cancellation."""
@@ -71,20 +71,20 @@ def _unpickled(payload: bytes) -> Callable[[Any], object]:
     return work
 
 
-def run_batch(payload: bytes, job: str, items: Sequence[Any], keeps_values: bool) -> BatchResult:
-    """Process the items."""
+def run_batch(payload: bytes, job: str, key: str, items: Sequence[Any], keeps_values: bool) -> BatchResult:
+    """Process the items. ``key`` is the key of the Dask task."""
     from distributed import get_worker
 
-    with _changed:
-        _running_tasks[job] += 1
     count, values = 0, []
     worker, start, stopped_by = str(get_worker().address), time.perf_counter(), None
     try:
+        _note_start(job, key)
         work = _unpickled(payload)
         with limit_threads(1):  # each thread of the worker runs a task of its own
             for item in items:
                 if job in _stopped_jobs:
                     break
+                _note_start(job, key)
                 value = work(item)
                 count += 1
                 if keeps_values:
@@ -93,19 +93,33 @@ def run_batch(payload: bytes, job: str, items: Sequence[Any], keeps_values: bool
         stopped_by = error
     finally:
         with _changed:
-            _running_tasks[job] -= 1
+            _running_tasks[job].pop(key, None)
             if not _running_tasks[job]:
                 del _running_tasks[job]
             _changed.notify_all()
     return BatchResult(count, stopped_by, values, worker, time.perf_counter() - start)
 
 
-async def stop_job(job: str) -> None:
-    """Start no further items of a job, and return when none is running in this process."""
-    _stopped_jobs.append(job)
-    await asyncio.to_thread(_wait_until_idle, job)
-
-
-def _wait_until_idle(job: str) -> None:
+def _note_start(job: str, key: str) -> None:
     with _changed:
-        _changed.wait_for(lambda: job not in _running_tasks)
+        _running_tasks.setdefault(job, {})[key] = time.monotonic()
+
+
+async def running_seconds(job: str) -> list[float]:
+    """Return, for each running Dask task of a job in this process, the time since its current item was started."""
+    now = time.monotonic()
+    with _changed:
+        return [now - start for start in _running_tasks.get(job, {}).values()]
+
+
+async def stop_job(job: str, seconds: float) -> bool:
+    """Start no further items of a job, and wait some seconds at most for those that run in this process. Return
+    whether none is left.
+    """
+    _stopped_jobs.append(job)
+    return await asyncio.to_thread(_wait_until_idle, job, seconds)
+
+
+def _wait_until_idle(job: str, seconds: float) -> bool:
+    with _changed:
+        return _changed.wait_for(lambda: job not in _running_tasks, seconds)
