@@ -210,6 +210,7 @@ class Benchmark:
                 cpu = server.cpu_seconds()
                 mapped = np.load(path, mmap_mode="r")
                 seconds = _seconds(partial(np.array, mapped[:, row, :]))
+                del mapped  # A mount with a mapped file cannot be removed.
                 cpu = server.cpu_seconds() - cpu
                 yield Result(
                     f"x-z plane through np.load(mmap_mode='r'), {name}", seconds, engine, null, cpu, target

@@ -45,8 +45,9 @@ if $quick; then
         check "pytest" "$PYTHON" -m pytest -q "${tests[@]}" "$@"
     fi
 else
-    # Tests of one file run in the same process, because they share fixtures that are expensive to create.
-    check "pytest" "$PYTHON" -m pytest -n "$processes" --dist loadfile "$@"
+    # Tests of one file run in the same process, because they share fixtures that are expensive to create. The files
+    # start in the order of tests/conftest.py: the longest first.
+    check "pytest" "$PYTHON" -m pytest -n "$processes" --dist loadfile --no-loadscope-reorder "$@"
     if [ $# = 0 ]; then
         # Where the native library is not available, the Python executor reads and writes everything.
         check "pytest, Python executor" env ZARRFS_NATIVE=0 "$PYTHON" -m pytest -q -n "$processes" --dist loadfile \

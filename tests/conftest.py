@@ -63,8 +63,45 @@ EMULATED_STORES = frozenset({"fsspec, s3", "fsspec, azure", "fsspec, gcs"})
 EMULATOR_MODULES = ("moto", "gcp_storage_emulator", "s3fs", "gcsfs", "adlfs")
 
 
+LONG_FILES = (
+    "tests/stateful/test_arrays.py",
+    "tests/engine/test_crashes.py",
+    "tests/interop/test_zarr_python.py",
+    "tests/tools/test_cluster_failures.py",
+    "tests/engine/test_writers.py",
+    "tests/engine/stores/test_contract.py",
+    "tests/faults/test_hostile.py",
+    "tests/mount/test_mounting.py",
+    "tests/engine/test_array.py",
+    "tests/interop/test_tensorstore.py",
+    "tests/mount/writing/test_write_processes.py",
+    "tests/documentation/test_command_examples.py",
+    "tests/documentation/test_examples.py",
+    "tests/mount/writing/test_write_mount.py",
+    "tests/tools/test_dask.py",
+    "tests/mount/test_mount.py",
+    "tests/packaging/test_distributions.py",
+    "tests/test_extension_example.py",
+    "tests/mount/test_servers.py",
+    "tests/interop/zarr2/test_zarr2_arrays.py",
+    "tests/mount/test_endurance.py",
+    "tests/engine/native/test_files.py",
+    "tests/interop/test_shared_writing.py",
+    "tests/cli/test_commands.py",
+    "tests/stateful/test_groups.py",
+)
+"""The files that take longest, the longest first. They are started first, so that all processes end at the same time:
+packaging/test.sh runs the tests of a file in one process, and starts the files in the order of the tests.
+"""
+
+
+@pytest.hookimpl(tryfirst=True)  # --random-order comes after it
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that use emulators of cloud services, and skip them if the extra is not installed."""
+    """Begin with the long files. Mark the tests that use emulators of cloud services, and skip them if the extra is not
+    installed.
+    """
+    places = {Path(__file__).parents[1] / name: place for place, name in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
     missing = [name for name in EMULATOR_MODULES if find_spec(name) is None]
     for item in items:
         parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()

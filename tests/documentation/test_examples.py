@@ -1,4 +1,6 @@
-"""All examples of README.md and docs/ are executed in order. Those that are not state the reason above the block."""
+"""All examples of README.md and docs/ are executed in order. Those that are not state the reason above the block.
+``test_command_examples.py`` executes those of the pages with the most commands.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.documentation.pages import DATA_LANGUAGES, EXECUTED_LANGUAGES, PAGES, Block, blocks, name_of
+from tests.documentation.pages import DATA_LANGUAGES, EXECUTED_LANGUAGES, PAGES, blocks, name_of
+from tests.documentation.running import COMMAND_PAGES, page_parameters, run_examples
 from tests.documentation.servers import SharedServers
-from tests.documentation.sessions import session
 from tests.mount.mounted import needs_fuse
-
-EXTENSIONS = "docs/extensions.md"
-"""tests/test_extension_example.py executes its blocks, in an environment with the example package."""
 
 NOT_RUN: dict[str, dict[str, int]] = {
     "README.md": {"sets up a clone": 1},
@@ -33,27 +32,13 @@ def servers() -> Iterator[SharedServers]:
     shared.close()
 
 
-def executed(page: Path) -> list[Block]:
-    return [block for block in blocks(page) if block.not_run is None and block.language in EXECUTED_LANGUAGES]
-
-
 @needs_fuse
-@pytest.mark.parametrize(
-    "page",
-    [
-        pytest.param(page, marks=[pytest.mark.emulators] if "s3://bucket" in page.read_text("utf-8") else [])
-        for page in PAGES
-        if executed(page) and name_of(page) != EXTENSIONS
-    ],
-    ids=name_of,
-)
+@page_parameters(of_commands=False)
 def test_the_examples_of_a_page_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, servers: SharedServers
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with session(tmp_path, servers) as opened:
-        for block in executed(page):
-            opened.run(block, name_of(page))
+    run_examples(page, tmp_path, servers)
 
 
 def test_every_block_is_executed_or_states_why_not() -> None:
@@ -82,3 +67,7 @@ def test_no_block_is_missed() -> None:
             line.lstrip().startswith("```") for line in page.read_text(encoding="utf-8").splitlines()
         )
         assert fences == 2 * len(blocks(page)), name_of(page)
+
+
+def test_the_pages_with_the_most_commands_exist() -> None:
+    assert set(COMMAND_PAGES) <= {name_of(page) for page in PAGES}

@@ -67,6 +67,10 @@ def fail_every_other_operation() -> Callable[[str, str], Exception | None]:
     return lambda operation, key: StoreError("busy") if next(count) % 2 else None
 
 
+def refuse_to_wait(seconds: float) -> None:
+    raise AssertionError(f"waits {seconds} s before an operation that cannot succeed")
+
+
 STORES: dict[str, Callable[[Path], Store]] = {
     "local": lambda path: LocalStore(path / "store"),
     "local, durable": lambda path: LocalStore(path / "store", durable=True),
@@ -82,14 +86,14 @@ STORES: dict[str, Callable[[Path], Store]] = {
     "LRU": lambda path: LRUStore(LocalStore(path / "store"), 100),
     "metadata cache": lambda path: MetadataCacheStore(MemoryStore(), 60),
     "prefix": lambda path: PrefixStore(MemoryStore(), "a/b"),
-    "retrying": lambda path: RetryStore(MemoryStore()),
+    "retrying": lambda path: RetryStore(MemoryStore(), sleep=refuse_to_wait),
     "timeout": lambda path: TimeoutStore(MemoryStore(), 60, lambda key: key.endswith("zarr.json")),
     "retrying, failing": lambda path: RetryStore(
         FailingStore(MemoryStore(), fail_every_other_operation()), sleep=lambda seconds: None
     ),
     "read-only": lambda path: ReadOnlyWithWrites(LocalStore(path / "store")),
     "LRU, retrying, fsspec": lambda path: LRUStore(
-        RetryStore(RemoteStore(f"memory://{uuid.uuid4().hex}")), 1000
+        RetryStore(RemoteStore(f"memory://{uuid.uuid4().hex}"), sleep=refuse_to_wait), 1000
     ),
     "synchronized": lambda path: SynchronizedStore(MemoryStore(), ProcessSynchronizer(path / "locks")),
     "sqlite": lambda path: SQLiteStore(path / "store.sqldb"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from errno import EBADF
 from typing import TypeVar
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, Store, Usage
@@ -46,7 +47,9 @@ class RetryStore(WrapperStore):
             try:
                 return operation()
             except StoreError as error:
-                if isinstance(error, NOT_RETRIED_ERRORS) or attempt == self.attempts:
+                # A store that is closed stays closed.
+                is_final = isinstance(error, NOT_RETRIED_ERRORS) or error.errno == EBADF
+                if is_final or attempt == self.attempts:
                     raise
                 # A random factor from 0.5 to 1, so that clients that failed at the same time do not retry together.
                 delay = min(MAX_WAIT_SECONDS, self.wait * 2 ** (attempt - 1)) * (0.5 + self._chance() / 2)
