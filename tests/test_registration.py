@@ -183,7 +183,7 @@ def unused_modules(imports: Mapping[str, Collection[str]], used: Collection[str]
 
 
 def test_every_module_is_used() -> None:
-    """A panel of the viewer is registered by the module that creates it; so are most modules without a registry."""
+    """A module without a registry, such as a panel of the viewer, has to be imported by the module that uses it."""
     assert unused_modules(IMPORTS, registered_modules()) == set()
 
 

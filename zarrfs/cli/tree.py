@@ -184,7 +184,7 @@ class Hierarchy:
         return entry
 
     def _member_object(self, path: str, member: Member, depth: int | None) -> dict[str, Any]:
-        """Return a member as nested objects. A broken member has the reason."""
+        """Return a member as nested objects. The object of a member that cannot be read contains the reason."""
         if not isinstance(member, zarrfs.Group):
             return member_object(path, member)
         try:

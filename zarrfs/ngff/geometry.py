@@ -218,7 +218,7 @@ def _ngff_axes(multiscales: Multiscales, level: Level, ndim: int) -> tuple[Array
 
 
 def _named_axes(spec: ArraySpec) -> tuple[ArrayAxis, ...]:
-    """Return the axes by the names and units of the dimensions, with their roles."""
+    """Return the axes that the names and units of the dimensions describe, with their roles."""
     ndim = len(spec.shape)
     names = spec.dimension_names or (None,) * ndim
     units = spec.dimension_units or _unit_strings(spec.attributes.get(DIMENSION_UNITS), ndim)
@@ -259,7 +259,7 @@ def _split_unit(unit: str | None) -> tuple[float, str | None]:
 
 
 def _transform_axes(spec: ArraySpec) -> tuple[ArrayAxis, ...] | None:
-    """Return the axes by the attribute ``transform``, or None without a valid one."""
+    """Return the axes that the attribute ``transform`` describes, or None if it is missing or invalid."""
     transform = parse_transform(spec.attributes.get(TRANSFORM), len(spec.shape))
     if transform is None:
         return None
@@ -272,7 +272,7 @@ def _transform_axes(spec: ArraySpec) -> tuple[ArrayAxis, ...] | None:
 
 
 def _n5_axes(spec: ArraySpec, parent: Mapping[str, Any]) -> tuple[ArrayAxis, ...] | None:
-    """Return the axes by ``pixelResolution`` and ``downsamplingFactors`` of N5 viewers; None without both of them.
+    """Return the axes that ``pixelResolution`` and ``downsamplingFactors`` of N5 viewers describe; None without both.
 
     Their lists begin with the fastest dimension, which is the last one of the array. ``pixelResolution`` is an
     attribute of the array or of the group of its resolution levels.

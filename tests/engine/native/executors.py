@@ -55,7 +55,7 @@ class Record:
 
 @contextmanager
 def native(*flags: str) -> Iterator[Record]:
-    """Read and write with the native library, compiled with these flags, in the block."""
+    """Inside the context, arrays are read and written with the native library, compiled with ``flags``."""
     library = require_library(*flags)
     record = Record()
     original = native_reading._execute

@@ -96,7 +96,7 @@ def lut_name(title: str, table: Table) -> str:
 
 
 def lut_title(name: str) -> str:
-    """Return the title of a colour map for people: that of an imported table, or the name in cmap."""
+    """Return the title of a colour map that is displayed: that of an imported table, or the name in cmap."""
     kind, _, rest = name.partition(":")
     if kind == "lut":
         return rest.rpartition(":")[0]

@@ -30,8 +30,10 @@ MAX_MEMOIZED_PARTS = 1 << 10
 """The maximum number of remembered divisions of an interval of one dimension into chunks."""
 
 MAX_RECENT_BOXES = 1 << 10
+"""The maximum number of boxes whose chunks are remembered."""
+
 MAX_RECENT_CHUNKS = 64
-"""The maximum number of remembered ranges of chunks that were found together, and of the chunks of one of them."""
+"""The chunks of a box are remembered if there are at most this many."""
 
 
 class _Part(NamedTuple):
@@ -151,7 +153,7 @@ class DecodedChunks:
         return self._chunks is not None and self._copy_box(box, out.view(self._storage.dtype), checks_again)
 
     def _copy_box(self, box: Sequence[tuple[int, int]], elements: Array, checks_again: bool = False) -> bool:
-        """Copy a box into one-dimensional memory of its size."""
+        """Copy a box into ``elements``, a one-dimensional array of its size."""
         # Only the last dimension usually has more than one chunk, so that the work per chunk is done for it alone.
         *leading, line = [self._divide(axis, low, high) for axis, (low, high) in enumerate(box)]
         heads = list(product(*leading))

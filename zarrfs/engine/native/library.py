@@ -40,7 +40,7 @@ class _Provider(NamedTuple):
     encoded: bytes
     """SAMPLE, encoded."""
     optional: dict[str, str] = {}  # noqa: RUF012 - never changed
-    """Functions that make reading faster, in the order in which the fields are set: all of them are used, or none."""
+    """Functions that make reading faster, in the order in which their fields are set. They are used only together."""
 
 
 def _symbol_version(symbol: str) -> Callable[[ctypes.CDLL], str]:

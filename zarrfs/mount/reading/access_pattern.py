@@ -22,7 +22,7 @@ ahead, also for a program that reads a few pages.
 
 REORDERING_WINDOW = 256 << 10
 """The kernel sends the requests of its read-ahead at the same time, and they may arrive in another order. A read
-that starts at most this far from the end of the previous ones continues them.
+that starts within this distance of the end of the preceding reads is their continuation.
 """
 
 PAGE_NBYTES = 4096

@@ -1,8 +1,8 @@
 """The files of arrays in listings, determined from the documents of many arrays without opening each array.
 
-Groups of thousands of arrays usually have few different documents. Their views, and the sizes of the files, depend on
-the name and the attributes in a known way only. The first array of a kind is opened. Of the others the document is
-compared, and the stored size is determined, in one call for many arrays.
+Groups of thousands of arrays usually have few different documents. Their views and the sizes of the files depend
+only on the document, the name and some attributes. The first array of a kind is opened. For the others, one call
+compares the documents and determines the stored sizes of many arrays.
 """
 
 from __future__ import annotations
@@ -137,11 +137,11 @@ class ArraySummaries:
         return ScannedGroup(self, group, groups, path, dict(zip(names, members, strict=True)), scanned_at)
 
     def kind(self, template: ArraySpec, groups: tuple[Group, ...]) -> _ArrayKind | None:
-        """Return what arrays of a template in the innermost of some groups have in common, None if it is not known."""
+        """Return the properties that all arrays of a template share in the innermost of ``groups``; None if unknown."""
         return self._kinds.get((id(template), *map(id, groups)))
 
     def add_kind(self, template: ArraySpec, groups: tuple[Group, ...], record: NodeRecord, stem: str) -> None:
-        """Remember what an opened array, the node of a record, has in common with others of its template."""
+        """Record the properties that all arrays of a template share. They are those of the node of ``record``."""
         array = record.node
         if (
             not isinstance(array, Array)

@@ -75,7 +75,9 @@ def measure_tasks(work: Any, target: Array, items: Sequence[Any]) -> tuple[float
 
 
 def _sample(items: Sequence[Any]) -> list[Any]:
-    """Return items at equal distances: the first and the last one differ from those inside of an image."""
+    """Return items at equal distances, without the first and the last one: chunks at the edge of an image are often
+    smaller or emptier than the others.
+    """
     count = min(MAX_SAMPLES, len(items))
     return [items[(2 * number + 1) * len(items) // (2 * count)] for number in range(count)]
 
@@ -86,7 +88,7 @@ def _nbytes(target: Array) -> int:
 
 
 def stored_nbytes(source: Array) -> int:
-    """Return the stored bytes of an array, from the sizes of its first chunks."""
+    """Return the stored size of an array in bytes, estimated from the sizes of some of its chunks."""
     storage = source.storage
     if not source.store.listable:
         return source.nbytes

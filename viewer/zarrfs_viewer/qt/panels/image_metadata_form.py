@@ -17,18 +17,18 @@ from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain
 __all__ = ["ImageMetadataForm"]
 
 MAX_ROWS = 64
-"""Channels that are listed. Further ones are edited as JSON."""
+"""The maximum number of channels in the table. Further ones can be edited in the JSON text."""
 
 Attributes = Mapping[str, Any]
 Edit = Callable[[Attributes], Attributes]
 
 
 class ImageMetadataForm(QWidget):
-    """The values that OME-NGFF metadata have already. Absent ones are added as JSON.
+    """Tables of values in existing OME-NGFF metadata. Values that are missing can be added in the JSON text.
 
     Signals:
         edited: (function) the user changed a value. The function takes the attributes, and returns changed ones or
-            raises MetadataError. Connect it with a queued connection: the tables are filled again by the slot.
+            raises MetadataError. The connection must be queued, because the slot fills the tables again.
     """
 
     edited = pyqtSignal(object)

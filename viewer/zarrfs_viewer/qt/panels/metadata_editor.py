@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["MetadataEditor"]
 
 MAX_MESSAGES = 4
-"""Messages of the check below the attributes. The tab Check of the panel has all of a stored document."""
+"""The maximum number of messages of the check that are displayed. The metadata panel lists all of a stored document."""
 
 Attributes = Mapping[str, Any]
 
@@ -149,7 +149,7 @@ class MetadataEditor(QDialog):
             self.save_requested.emit()
 
     def set_saved(self, attributes: Attributes) -> None:
-        """Show that these attributes are stored now."""
+        """Show that these attributes have been saved."""
         self.edits.set_stored(attributes)
         self._show()
         self.verdict.setText("Saved. Undo and Save restore the former attributes.")

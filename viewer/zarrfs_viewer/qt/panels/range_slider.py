@@ -19,9 +19,9 @@ GRADIENT_STEPS = 9
 BORDER = QColor(140, 145, 155)
 HANDLE = QColor(225, 228, 234)
 MARGIN_PART = 0.5
-"""Without a useful range, the slider extends beyond the limits by this part of their distance."""
+"""Without a useful range, the slider extends beyond each limit by this fraction of their distance."""
 MIN_LIMITS_PART = 0.2
-"""The limits occupy at least this part of the slider at first."""
+"""The limits initially occupy at least this fraction of the slider."""
 
 
 def _useful_range(low: float, high: float, limits_range: tuple[float, float] | None) -> tuple[float, float]:

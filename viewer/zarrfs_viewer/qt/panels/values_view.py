@@ -38,7 +38,7 @@ CELL_MARGIN = 14
 """Pixels beside the text of a cell."""
 BOX_WIDTH = 84
 MAX_LEADING = 8
-"""Axes with a number box. Further ones are at index 0."""
+"""The maximum number of axes with a number box. The index of each further axis is 0."""
 
 
 class PageModel(QAbstractTableModel):

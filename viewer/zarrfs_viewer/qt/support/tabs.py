@@ -27,7 +27,7 @@ class NarrowTabWidget(QTabWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._tab_style = _NarrowTabs()  # PyQt deletes the class's part of a style without a reference
+        self._tab_style = _NarrowTabs()  # PyQt deletes a style that no Python object refers to
         bar = self.tabBar()
         if bar is not None:
             bar.setUsesScrollButtons(False)
