@@ -71,9 +71,9 @@ def test_the_limit_applies_to_consolidated_metadata_read_later(
     root = zarrfs.create_group(store, zarr_format=2)
     root.create_array("a", shape=3, dtype="u1", attributes={"text": "x" * 3000})
     consolidate_metadata(store)
-    far = CountingStore(store)
-    far.concurrency = 8
-    zarrfs.open_group(far, access=zarrfs.Access(max_document=3200))["a"]
+    remote = CountingStore(store)
+    remote.concurrency = 8
+    zarrfs.open_group(remote, access=zarrfs.Access(max_document=3200))["a"]
     assert "too large" in caplog.text
 
 

@@ -51,57 +51,59 @@ def test_an_array_of_any_rank_is_created_read_and_written(rank: int, layout: str
             zarrfs.create_array({}, shape=(1,) * 64, dtype="i2", chunks=1, shards=1)
         return
     shape = shape_of(rank)
-    twin = np.arange(np.prod(shape, dtype=int), dtype="i2").reshape(shape)
+    expected = np.arange(np.prod(shape, dtype=int), dtype="i2").reshape(shape)
     chunks = tuple(min(2, n) for n in shape)
     options = dict(LAYOUTS[layout])
     if options.pop("shards", False):
         options["shards"] = tuple(2 * n if n > 1 else 1 for n in chunks)
     store = MemoryStore()
     array = zarrfs.create_array(store, "a", shape=shape, dtype="i2", chunks=chunks, **options)
-    array[...] = twin
+    array[...] = expected
     for again in (zarrfs.open_array(store, "a", "r+", cache_size=0), zarrfs.open_array(store, "a", "r+")):
         assert again.shape == shape
-        assert np.array_equal(again[...], twin)
+        assert np.array_equal(again[...], expected)
     for order in ("C", "F"):
-        assert bytes(again.read_bytes(0, twin.nbytes, order)) == twin.tobytes(order)
-        assert bytes(again.read_bytes(3, 9, order)) == twin.tobytes(order)[3:12]
-    _select_and_assign(again, twin, again.shards or chunks)
+        assert bytes(again.read_bytes(0, expected.nbytes, order)) == expected.tobytes(order)
+        assert bytes(again.read_bytes(3, 9, order)) == expected.tobytes(order)[3:12]
+    _select_and_assign(again, expected, again.shards or chunks)
     if rank:
         again.resize((shape[0] + 2, *shape[1:]))
         again.append(np.full((1, *shape[1:]), 8, "i2"))
-        twin = np.concatenate([twin, np.zeros((2, *shape[1:]), "i2"), np.full((1, *shape[1:]), 8, "i2")])
-    assert np.array_equal(np.asarray(again), twin)
-    assert np.array_equal(zarrfs.open_array(store, "a", cache_size=0)[...], twin)
+        expected = np.concatenate(
+            [expected, np.zeros((2, *shape[1:]), "i2"), np.full((1, *shape[1:]), 8, "i2")]
+        )
+    assert np.array_equal(np.asarray(again), expected)
+    assert np.array_equal(zarrfs.open_array(store, "a", cache_size=0)[...], expected)
 
 
-def _select_and_assign(array: zarrfs.Array, twin: np.ndarray[Any, Any], blocks: tuple[int, ...]) -> None:
+def _select_and_assign(array: zarrfs.Array, expected: np.ndarray[Any, Any], blocks: tuple[int, ...]) -> None:
     """Read and write the array and its NumPy counterpart with all kinds of selections."""
     shape, rank = array.shape, array.ndim
     backwards = (slice(None, None, -1),) * rank
     first = (slice(0, 1),) * rank
     last = (-1,) * rank
-    assert np.array_equal(array[backwards], twin[backwards])
-    assert array[last] == twin[last]
-    array[first] = twin[first] = 70
-    array[last] = twin[last] = 71
+    assert np.array_equal(array[backwards], expected[backwards])
+    assert array[last] == expected[last]
+    array[first] = expected[first] = 70
+    array[last] = expected[last] = 71
     if rank:
         edges = tuple(slice((n - 1) // c * c, n) for n, c in zip(shape, blocks, strict=True))
-        assert np.array_equal(array.blocks[last], twin[edges])
-        array.blocks[last] = twin[edges] = 72
+        assert np.array_equal(array.blocks[last], expected[edges])
+        array.blocks[last] = expected[edges] = 72
     if rank == 64:
         return  # NumPy indexes by 63 arrays at most.
-    mask = twin % 3 == 1
-    assert np.array_equal(array.get_mask_selection(mask), twin[mask])
+    mask = expected % 3 == 1
+    assert np.array_equal(array.get_mask_selection(mask), expected[mask])
     array.set_mask_selection(mask, 73)
-    twin[mask] = 73
+    expected[mask] = 73
     outer = tuple([n - 1, 0][:n] for n in shape)
-    assert np.array_equal(array.oindex[outer], twin[np.ix_(*outer)])
+    assert np.array_equal(array.oindex[outer], expected[np.ix_(*outer)])
     array.oindex[outer] = 74
-    twin[np.ix_(*outer)] = 74
+    expected[np.ix_(*outer)] = 74
     if rank:
         points = tuple([n - 1, 0] for n in shape)
-        assert np.array_equal(array.vindex[points], twin[points])
-        array.vindex[points] = twin[points] = [75, 76]
+        assert np.array_equal(array.vindex[points], expected[points])
+        array.vindex[points] = expected[points] = [75, 76]
 
 
 @pytest.mark.parametrize("rank", [65, 100, 5000])

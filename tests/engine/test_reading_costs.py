@@ -164,12 +164,12 @@ def test_metadata_are_rechecked_by_every_property(recheck: Any) -> None:
         "cast": lambda z: len(z.astype("f4")),
     }
     readers = {name: zarrfs.open_array(store, access=Access(recheck_metadata=recheck)) for name in seen}
-    before = {name: look(readers[name]) for name, look in seen.items()}
+    before = {name: read(readers[name]) for name, read in seen.items()}
     writer.resize(8, 9)
     writer[...] = 1
     writer.attrs["new"] = 1
-    after = {name: look(zarrfs.open_array(store)) for name, look in seen.items()}
-    found = {name: look(readers[name]) for name, look in seen.items()}
+    after = {name: read(zarrfs.open_array(store)) for name, read in seen.items()}
+    found = {name: read(readers[name]) for name, read in seen.items()}
     data = {"nchunks_initialized"}  # lists the chunks of the known grid
     expected = after if recheck is True else before
     assert {n: v for n, v in found.items() if n not in data} == {

@@ -163,7 +163,7 @@ def test_a_check_message_selects_its_attribute(
     panel = window.metadata.check
     window.panels.setCurrentWidget(window.metadata)
     window.metadata.tabs.setCurrentWidget(panel)
-    qtbot.waitUntil(lambda: "not valid" in panel.verdict.text(), timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(lambda: "not valid" in panel.result_label.text(), timeout=TIMEOUT_MILLISECONDS)
     top = panel.messages.topLevelItem(0)
     assert top is not None
     message = top.child(0)
@@ -183,12 +183,12 @@ def test_the_check_reports_valid_and_absent_metadata(
     panel = window.metadata.check
     window.panels.setCurrentWidget(window.metadata)
     window.metadata.tabs.setCurrentWidget(panel)
-    qtbot.waitUntil(lambda: "0.5: valid" in panel.verdict.text(), timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(lambda: "0.5: valid" in panel.result_label.text(), timeout=TIMEOUT_MILLISECONDS)
     zarrfs.create_group(tmp_path / "plain.zarr")
     with qtbot.waitSignal(window.failed, timeout=TIMEOUT_MILLISECONDS):
         window.open_location(str(tmp_path / "plain.zarr"))
     window.panels.setCurrentWidget(window.metadata)
-    qtbot.waitUntil(lambda: "no OME-NGFF" in panel.verdict.text(), timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(lambda: "no OME-NGFF" in panel.result_label.text(), timeout=TIMEOUT_MILLISECONDS)
 
 
 def test_the_summary_contains_the_stored_chunks(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ from PyQt6.QtCore import QMimeData, QTimer, QUrl
 from PyQt6.QtGui import QDrag
 from PyQt6.QtWidgets import QApplication, QWidget
 
-def say(*words):
+def report(*words):
     print(*words, flush=True)
 
 class Window(QWidget):
@@ -51,30 +51,30 @@ class Window(QWidget):
         self.place()
     def place(self):
         point = self.mapToGlobal(self.rect().center())
-        say("place", point.x(), point.y())
+        report("place", point.x(), point.y())
     def mousePressEvent(self, event):
-        say("pressed")
+        report("pressed")
     def mouseMoveEvent(self, event):
         drag, data = QDrag(self), QMimeData()
         data.setUrls([QUrl.fromLocalFile(sys.argv[1])])
         drag.setMimeData(data)
-        say("dragging")
+        report("dragging")
         drag.exec()
     def dragEnterEvent(self, event):
         event.acceptProposedAction()
     def dragMoveEvent(self, event):
         event.acceptProposedAction()
-        say("moved")
+        report("moved")
     def dragLeaveEvent(self, event):
-        say("left")
+        report("left")
     def dropEvent(self, event):
         event.acceptProposedAction()
         self.file = event.mimeData().urls()[0].toLocalFile()
-        say("dropped")
+        report("dropped")
         self.read()
     def read(self):
         try:
-            say("sum", int(np.load(self.file).sum()))
+            report("sum", int(np.load(self.file).sum()))
         except FileNotFoundError:  # the mount is not ready
             QTimer.singleShot(50, self.read)
 
@@ -95,22 +95,22 @@ from zarrfs_viewer.mounts import Mounts
 from zarrfs_viewer.qt.panels import tree_model
 from zarrfs_viewer.qt.window import application, main_window
 
-def say(*words):
+def report(*words):
     print(*words, flush=True)
 
 def call_before(owner, name, word):
     original = getattr(owner, name)
     def call(self, *arguments):
         result = original(self, *arguments)
-        say(word)
+        report(word)
         return result
     setattr(owner, name, call)
 
 mounts.Mounts = lambda: Mounts(Path(sys.argv[2]))
 call_before(tree_model.HierarchyModel, "mimeData", "dragging")
 call_before(main_window.MainWindow, "dropEvent", "dropped")
-main_window.MainWindow.dragMoveEvent = lambda window, event: (event.acceptProposedAction(), say("moved"))
-main_window.MainWindow.dragLeaveEvent = lambda window, event: say("left")
+main_window.MainWindow.dragMoveEvent = lambda window, event: (event.acceptProposedAction(), report("moved"))
+main_window.MainWindow.dragLeaveEvent = lambda window, event: report("left")
 original = application._show_window
 
 class Places(QObject):
@@ -126,10 +126,10 @@ class Places(QObject):
         if index.isValid() and self.window.image is not None:
             row = self.view.viewport().mapToGlobal(self.view.visualRect(index).center())
             center = canvas.mapToGlobal(canvas.rect().center())
-            say("place", row.x(), row.y(), center.x(), center.y())
+            report("place", row.x(), row.y(), center.x(), center.y())
     def eventFilter(self, watched, event):
         if event.type() == QEvent.Type.MouseButtonPress:
-            say("pressed")
+            report("pressed")
         elif event.type() in (QEvent.Type.Move, QEvent.Type.Resize):
             QTimer.singleShot(0, self.show)
         return False
@@ -138,7 +138,7 @@ def show_window(*arguments):
     window = original(*arguments)
     window.setGeometry(230, 30, 900, 600)
     window.call_when_complete(lambda: Places(window))
-    opened = lambda: window.session.opened.connect(lambda location, *_: say("opened", location))
+    opened = lambda: window.session.opened.connect(lambda location, *_: report("opened", location))
     window.call_when_complete(opened)
     return window
 

@@ -92,17 +92,17 @@ def test_the_check_precedes_saving(qtbot: QtBot, open_in_window: OpenInWindow, c
     attributes["ome"]["multiscales"][0]["axes"] = 5
     editor.text.setPlainText(json.dumps(attributes))
     editor.save.click()
-    qtbot.waitUntil(lambda: "not valid" in editor.verdict.text(), timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(lambda: "not valid" in editor.result_label.text(), timeout=TIMEOUT_MILLISECONDS)
     assert editor.save.text() == "Save although not valid"
     assert editor.edits.is_changed
     assert zarrfs.open(cells).attrs["ome"]["multiscales"][0]["axes"] != 5
     editor.undo.click()
     editor.text.setPlainText("{")
     editor.save.click()
-    assert "not valid JSON" in editor.verdict.text()
+    assert "not valid JSON" in editor.result_label.text()
     editor.text.setPlainText("[]")
     assert not editor.commit_text()
-    assert "object" in editor.verdict.text()
+    assert "object" in editor.result_label.text()
 
 
 def test_impossible_values_are_refused(qtbot: QtBot, open_in_window: OpenInWindow, cells: Path) -> None:
@@ -114,11 +114,11 @@ def test_impossible_values_are_refused(qtbot: QtBot, open_in_window: OpenInWindo
         item = editor.form.axes.item(3, 1)
         assert item is not None
         item.setText(text)
-        qtbot.waitUntil(lambda: "pixel size" in editor.verdict.text(), timeout=TIMEOUT_MILLISECONDS)
+        qtbot.waitUntil(lambda: "pixel size" in editor.result_label.text(), timeout=TIMEOUT_MILLISECONDS)
         item = editor.form.axes.item(3, 1)
         assert item is not None
         assert item.text() == before
-        editor.verdict.setText("")
+        editor.result_label.setText("")
     assert not editor.edits.is_changed
 
 
@@ -130,7 +130,7 @@ def test_changes_of_another_writer_are_not_overwritten(
     zarrfs.open(cells, mode="r+").attrs["other"] = "writer"
     set_cell(qtbot, editor, "channels", 0, 0, "DAPI")
     editor.save.click()
-    qtbot.waitUntil(lambda: "another writer" in editor.verdict.text(), timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(lambda: "another writer" in editor.result_label.text(), timeout=TIMEOUT_MILLISECONDS)
     assert zarrfs.open(cells).attrs["other"] == "writer"
     assert editor.edits.is_changed
     answers = [QMessageBox.StandardButton.Cancel, QMessageBox.StandardButton.Discard]

@@ -73,10 +73,10 @@ class TiffForm(NamedTuple):
 
     def header(self) -> bytes:
         """Return the header of a file whose first directory follows the header."""
-        mark = b"II" if self.order == "<" else b"MM"
+        byte_order = b"II" if self.order == "<" else b"MM"
         if self.is_big:
-            return mark + struct.pack(f"{self.order}HHHQ", 43, 8, 0, self.header_nbytes)
-        return mark + struct.pack(f"{self.order}HI", 42, self.header_nbytes)
+            return byte_order + struct.pack(f"{self.order}HHHQ", 43, 8, 0, self.header_nbytes)
+        return byte_order + struct.pack(f"{self.order}HI", 42, self.header_nbytes)
 
     def directory_nbytes(self, tags: Sequence[Tag]) -> int:
         """Return the size of a directory and of the values that follow it."""

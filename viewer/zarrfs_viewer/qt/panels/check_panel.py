@@ -38,8 +38,8 @@ class CheckPanel(QWidget):
         self._session = session
         self._node: Any = None
         self._checked = False
-        self.verdict = PlainLabel(wrap=True)
-        self.verdict.setAccessibleName("Result of the check")
+        self.result_label = PlainLabel(wrap=True)
+        self.result_label.setAccessibleName("Result of the check")
         self.messages = QTreeWidget()
         self.messages.setAccessibleName("Messages of the check")
         self.messages.setHeaderHidden(True)
@@ -48,14 +48,14 @@ class CheckPanel(QWidget):
         self.messages.itemClicked.connect(self._activate)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.verdict)
+        layout.addWidget(self.result_label)
         layout.addWidget(self.messages)
 
     def show_node(self, node: zarrfs.Array | zarrfs.Group | None) -> None:
         """Check another node: at once if the panel is visible, else when it becomes visible."""
         self._node = node
         self._checked = False
-        self.verdict.setText("")
+        self.result_label.setText("")
         self.messages.clear()
         if self.isVisible():
             self.check()
@@ -72,23 +72,23 @@ class CheckPanel(QWidget):
         from zarrfs.ngff import check_node  # takes long to import
 
         self._checked = True
-        self.verdict.setText("Checking...")
+        self.result_label.setText("Checking...")
         self._session.worker.cancel("check")
         self._session.worker.submit(
             lambda: check_node(node),
             self._show,
-            lambda error: self.verdict.setText(plain_lines(error)),
+            lambda error: self.result_label.setText(plain_lines(error)),
             "check",
         )
 
     def _show(self, report: Report) -> None:
         self.messages.clear()
         if report.version is None:
-            self.verdict.setText("This node has no OME-NGFF metadata.")
+            self.result_label.setText("This node has no OME-NGFF metadata.")
             return
         result = "valid" if report.valid else "not valid"
         suffix = "" if report.messages else ", no messages"
-        self.verdict.setText(plain(f"OME-NGFF {report.version}: {result}{suffix}"))
+        self.result_label.setText(plain(f"OME-NGFF {report.version}: {result}{suffix}"))
         for tier, title in TIERS.items():
             tier_messages = [message for message in report.messages if message.tier == tier]
             if not tier_messages:

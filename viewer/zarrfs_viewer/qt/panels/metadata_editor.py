@@ -60,8 +60,8 @@ class MetadataEditor(QDialog):
         self.tabs.addTab(self.form, "Image")
         self.tabs.addTab(self.text, "All attributes")
         self.tabs.currentChanged.connect(lambda _: self.commit_text())
-        self.verdict = PlainLabel(wrap=True)
-        self.verdict.setAccessibleName("Result of the check")
+        self.result_label = PlainLabel(wrap=True)
+        self.result_label.setAccessibleName("Result of the check")
         self.undo = self._button("Undo", self._undo)
         self.redo = self._button("Redo", self._redo)
         self.save = self._button("Save", self._save)
@@ -76,7 +76,7 @@ class MetadataEditor(QDialog):
         row.addWidget(close)
         layout = QVBoxLayout(self)
         layout.addWidget(self.tabs, 1)
-        layout.addWidget(self.verdict)
+        layout.addWidget(self.result_label)
         layout.addLayout(row)
         self._written = ""
         self._report: Report | None = None
@@ -111,7 +111,7 @@ class MetadataEditor(QDialog):
         return True
 
     def _refuse(self, reason: str) -> None:
-        self.verdict.setText(plain_lines(reason))
+        self.result_label.setText(plain_lines(reason))
         self.tabs.blockSignals(True)
         self.tabs.setCurrentWidget(self.text)
         self.tabs.blockSignals(False)
@@ -122,7 +122,7 @@ class MetadataEditor(QDialog):
             self._change(edit(self.edits.current))
         except ZarrError as error:
             self._show()
-            self.verdict.setText(plain_lines(error))
+            self.result_label.setText(plain_lines(error))
 
     def _change(self, attributes: Attributes) -> None:
         self.edits.change(attributes)
@@ -152,7 +152,7 @@ class MetadataEditor(QDialog):
         """Show that these attributes have been saved."""
         self.edits.set_stored(attributes)
         self._show()
-        self.verdict.setText("Saved. Undo and Save restore the former attributes.")
+        self.result_label.setText("Saved. Undo and Save restore the former attributes.")
 
     # -- display -----------------------------------------------------------------------------------------------
 
@@ -170,9 +170,9 @@ class MetadataEditor(QDialog):
         self._report, self._saves_when_checked = None, False
         self.save.setText("Save")
         self.save.setEnabled(True)
-        self.verdict.setText("" if edits.is_changed else "No changes.")
+        self.result_label.setText("" if edits.is_changed else "No changes.")
         if edits.is_changed:
-            self.verdict.setText("Checking...")
+            self.result_label.setText("Checking...")
             self.changed.emit()
 
     def show_report(self, report: Report) -> None:
@@ -180,7 +180,7 @@ class MetadataEditor(QDialog):
         self._report = report
         is_acceptable = report.valid or report.version is None
         self.save.setText("Save" if is_acceptable else "Save although not valid")
-        self.verdict.setText(plain_lines(_verdict(report)))
+        self.result_label.setText(plain_lines(_report_text(report)))
         if self._saves_when_checked and is_acceptable:
             self._save()
 
@@ -190,7 +190,7 @@ class MetadataEditor(QDialog):
 
         self._report = self._report or Report(False, None, ())
         self.save.setEnabled(True)
-        self.verdict.setText(plain_lines(text))
+        self.result_label.setText(plain_lines(text))
 
     def reject(self) -> None:
         """Close the dialog, by Escape or the frame too. Asks before changes are lost."""
@@ -207,7 +207,7 @@ class MetadataEditor(QDialog):
         super().reject()
 
 
-def _verdict(report: Report) -> str:
+def _report_text(report: Report) -> str:
     """Return the result of a check with its first messages."""
     if report.version is None:
         return "The attributes contain no OME-NGFF metadata to check."
