@@ -109,7 +109,11 @@ def call_before(owner, name, word):
 mounts.Mounts = lambda: Mounts(Path(sys.argv[2]))
 call_before(tree_model.HierarchyModel, "mimeData", "dragging")
 call_before(main_window.MainWindow, "dropEvent", "dropped")
-main_window.MainWindow.dragMoveEvent = lambda window, event: (event.acceptProposedAction(), report("moved"))
+def move(window, event):
+    event.acceptProposedAction()
+    report("moved")
+
+main_window.MainWindow.dragMoveEvent = move
 main_window.MainWindow.dragLeaveEvent = lambda window, event: report("left")
 original = application._show_window
 
