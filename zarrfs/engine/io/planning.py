@@ -39,11 +39,13 @@ __all__ = [
     "MIN_PARALLEL_COMPRESSED_NBYTES",
     "MIN_PARALLEL_UNCOMPRESSED_NBYTES",
     "ChunkMethod",
+    "ChunkPolicy",
     "NativeMethods",
     "ReadPlan",
     "choose_method",
     "choose_native_methods",
     "decoded_share",
+    "element_policy",
     "expect_reads",
     "natively_decoded_share",
     "plan_read",
@@ -74,36 +76,22 @@ class ChunkMethod(Enum):
 
 
 @dataclass(frozen=True)
-class ReadPlan:
-    """How one selection is read. Immutable; valid as long as the metadata of the array do not change.
+class ChunkPolicy:
+    """How the chunks of one array are read. Immutable; valid as long as the metadata of the array do not change.
 
     Attributes:
-        selection: the elements to read.
-        storage: the array.
-        max_chunks: an upper bound of the number of chunks.
         keep_whole: whether chunks that are requested as a whole are cached.
         keep_partial: whether chunks of which a region is requested may be cached.
         eager: whether a chunk of which a region is requested is cached when it is read for the first time.
-        flat: whether the read is a range of the flat stream, of which the following range is likely to be read next.
         look_up: whether the cache may contain chunks of this read.
         sharded: whether the chunks are shards, so that one read of a chunk takes several requests.
-        workers: the number of threads.
     """
 
-    selection: OrthogonalSelection | CoordinateSelection
-    storage: ArrayStorage
-    max_chunks: int
     keep_whole: bool
     keep_partial: bool
     eager: bool
-    flat: bool
     look_up: bool
     sharded: bool
-    workers: int
-
-    def chunks(self) -> Iterator[ChunkProjection]:
-        """Yield the projection of the selection onto each chunk, in C order of the chunks."""
-        return chunk_projections(self.selection, self.storage.axes)
 
     def keeps(self, chunk: ChunkProjection) -> bool:
         """Return whether the decoded chunk, or its inner chunks, may enter the cache."""
@@ -130,6 +118,52 @@ class ReadPlan:
         )
 
 
+@dataclass(frozen=True)
+class ReadPlan(ChunkPolicy):
+    """How one selection is read.
+
+    Attributes:
+        selection: the elements to read.
+        storage: the array.
+        max_chunks: an upper bound of the number of chunks.
+        flat: whether the read is a range of the flat stream, of which the following range is likely to be read next.
+        workers: the number of threads.
+    """
+
+    selection: OrthogonalSelection | CoordinateSelection
+    storage: ArrayStorage
+    max_chunks: int
+    flat: bool
+    workers: int
+
+    def chunks(self) -> Iterator[ChunkProjection]:
+        """Yield the projection of the selection onto each chunk, in C order of the chunks."""
+        return chunk_projections(self.selection, self.storage.axes)
+
+
+def element_policy(storage: ArrayStorage) -> ChunkPolicy:
+    """Return how the chunk of a single element is read: as ``plan_read`` plans it."""
+    look_up = len(storage.cache) > 0
+    capacity = storage.cache.capacity
+    known = storage.element_policy
+    if known is not None and known[:2] == (look_up, capacity):
+        known_policy: ChunkPolicy = known[2]
+        return known_policy
+    sharded = storage.is_sharded
+    touched = storage.typical_nbytes
+    if sharded:
+        touched = min(touched, storage.dtype.itemsize * 2)
+    policy = ChunkPolicy(
+        keep_whole=touched <= min(MAX_KEPT_NBYTES, capacity // 8),
+        keep_partial=touched <= capacity // 2,
+        eager=True,
+        look_up=look_up,
+        sharded=sharded,
+    )
+    storage.element_policy = look_up, capacity, policy
+    return policy
+
+
 def plan_read(
     storage: ArrayStorage,
     selection: OrthogonalSelection | CoordinateSelection,
@@ -150,8 +184,8 @@ def plan_read(
         touched = min(touched, out_nbytes * 2)
     is_repeated = count <= MAX_KEPT_CHUNKS and touched <= MAX_KEPT_NBYTES
     return ReadPlan(
-        selection,
-        storage,
+        selection=selection,
+        storage=storage,
         max_chunks=count,
         keep_whole=keep_chunks and is_repeated and touched * 8 <= capacity,
         keep_partial=keep_chunks and touched * 2 <= capacity,

@@ -17,13 +17,20 @@ from zarrfs.engine.codecs.base import BufferSource, ByteSource, CodecError, Regi
 from zarrfs.engine.codecs.pipeline.pipeline import CodecPipeline
 from zarrfs.engine.indexing.normalized import CoordinateSelection, OrthogonalSelection
 from zarrfs.engine.indexing.projections import ChunkProjection
-from zarrfs.engine.io.planning import ChunkMethod, ReadPlan, choose_method, decoded_share, plan_read
+from zarrfs.engine.io.planning import (
+    ChunkMethod,
+    ChunkPolicy,
+    ReadPlan,
+    choose_method,
+    decoded_share,
+    plan_read,
+)
 from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.parallel import for_each, limit_threads
 from zarrfs.engine.stores.base import IMMUTABLE, StoredValue, ValueTooLargeError
 from zarrfs.errors import MissingChunkError, SelectionError, import_failure
 
-__all__ = ["read_region", "read_selection"]
+__all__ = ["read_chunk", "read_region", "read_selection"]
 
 Array = np.ndarray[Any, Any]
 
@@ -116,52 +123,9 @@ def execute(plan: ReadPlan, out: Array) -> None:
     for a missing chunk if ``Access.fill_missing`` is False, and StoreError.
     """
     storage = plan.storage
-    store, fill = storage.store, storage.effective_fill_value
-    require_present = not storage.access.fill_missing
-    pipeline = storage.pipeline
-    on_corrupt = storage.access.on_corrupt
 
     def read(chunk: ChunkProjection) -> None:
-        coords, region, local, target, _ = chunk
-        codecs = pipeline or storage.pipeline_of(coords)
-        view = out[target] if local is None else np.empty([r.stop - r.start for r in region], storage.dtype)
-        errors: list[CodecError] | None = None if on_corrupt is None else []
-        try:
-            if require_present:
-                _check_present(storage, chunk, codecs)
-            if plan.needs_parts(chunk, codecs.chain):
-                present = _read_consistent(plan, chunk, codecs, view, errors)
-            elif not plan.is_streamed(chunk, codecs.chain):
-                keep = plan.keeps(chunk)
-                with storage.open_chunk(coords, codecs) as value:
-                    use_cache = keep or plan.look_up
-                    entry = storage.cache_entry(coords, value, keep, plan.eager) if use_cache else None
-                    present = read_region(codecs, value, region, view, entry, errors)
-            elif codecs.chain.uncompressed:
-                key = storage.key(coords)
-                present = codecs.decoder.read_uncompressed(lambda memory: store.get_into(key, memory), view)
-            else:
-                data = store.get_within(storage.key(coords), codecs.chain.max_encoded_size)
-                present = data is not None
-                if data is not None and codecs.chain.is_whole(region):
-                    codecs.decoder.decode(data, view)
-                elif data is not None:
-                    view[...] = codecs.decoder.decode_to_scratch(data)[region]
-        except (CodecError, ValueTooLargeError) as error:
-            codec_error = error if isinstance(error, CodecError) else CodecError(str(error))
-            if errors is None:
-                raise storage.decode_error(coords, codec_error) from error
-            errors.append(codec_error)
-            present = False
-        except MemoryError as error:
-            raise storage.decode_error(coords, CodecError("it does not fit into memory")) from error
-        if not present:
-            view[...] = fill
-        if local is not None:
-            out[target] = view[local]
-        for each in errors or ():
-            if on_corrupt is not None:
-                on_corrupt(storage.decode_error(coords, each))
+        read_chunk(storage, plan, chunk, out)
 
     # ctypes and the codec libraries are imported with the first read and not with the package.
     try:
@@ -181,6 +145,56 @@ def execute(plan: ReadPlan, out: Array) -> None:
         with closing(native):
             for chunks in native:
                 for_each(read, chunks, plan.workers)
+
+
+def read_chunk(storage: ArrayStorage, policy: ChunkPolicy, chunk: ChunkProjection, out: Array) -> None:
+    """Read what a selection takes from one chunk into ``out``, an array of the shape of the read buffer.
+
+    Raises the errors of ``execute``.
+    """
+    coords, region, local, target, _ = chunk
+    access = storage.access
+    codecs = storage.pipeline or storage.pipeline_of(coords)
+    view = out[target] if local is None else np.empty([r.stop - r.start for r in region], storage.dtype)
+    errors: list[CodecError] | None = None if access.on_corrupt is None else []
+    try:
+        if not access.fill_missing:
+            _check_present(storage, chunk, codecs)
+        if policy.needs_parts(chunk, codecs.chain):
+            present = _read_consistent(storage, policy, chunk, codecs, view, errors)
+        elif not policy.is_streamed(chunk, codecs.chain):
+            keep = policy.keeps(chunk)
+            with storage.open_chunk(coords, codecs) as value:
+                use_cache = keep or policy.look_up
+                entry = storage.cache_entry(coords, value, keep, policy.eager) if use_cache else None
+                present = read_region(codecs, value, region, view, entry, errors)
+        elif codecs.chain.uncompressed:
+            key = storage.key(coords)
+            present = codecs.decoder.read_uncompressed(
+                lambda memory: storage.store.get_into(key, memory), view
+            )
+        else:
+            data = storage.store.get_within(storage.key(coords), codecs.chain.max_encoded_size)
+            present = data is not None
+            if data is not None and codecs.chain.is_whole(region):
+                codecs.decoder.decode(data, view)
+            elif data is not None:
+                view[...] = codecs.decoder.decode_to_scratch(data)[region]
+    except (CodecError, ValueTooLargeError) as error:
+        codec_error = error if isinstance(error, CodecError) else CodecError(str(error))
+        if errors is None:
+            raise storage.decode_error(coords, codec_error) from error
+        errors.append(codec_error)
+        present = False
+    except MemoryError as error:
+        raise storage.decode_error(coords, CodecError("it does not fit into memory")) from error
+    if not present:
+        view[...] = storage.effective_fill_value
+    if local is not None:
+        out[target] = view[local]
+    for each in errors or ():
+        if access.on_corrupt is not None:
+            access.on_corrupt(storage.decode_error(coords, each))
 
 
 def _cached_chunks(plan: ReadPlan) -> list[ChunkProjection]:
@@ -267,7 +281,8 @@ class _InnerChunks:
 
 
 def _read_consistent(
-    plan: ReadPlan,
+    storage: ArrayStorage,
+    policy: ChunkPolicy,
     chunk: ChunkProjection,
     codecs: CodecPipeline,
     view: Array,
@@ -278,7 +293,6 @@ def _read_consistent(
     If the chunk is replaced between two requests, the index of the old value would be combined with bytes of the new
     value. Such a read is repeated.
     """
-    storage = plan.storage
     coords, region = chunk.chunk_coords, chunk.chunk_region
     with storage.open_chunk(coords, codecs) as value:
         for _ in range(MAX_ATTEMPTS):
@@ -289,7 +303,7 @@ def _read_consistent(
             if errors is not None:
                 errors.clear()
             try:
-                entry = storage.cache_entry(coords, value, plan.keeps(chunk), plan.eager, stamp)
+                entry = storage.cache_entry(coords, value, policy.keeps(chunk), policy.eager, stamp)
                 present = read_region(codecs, value, region, view, entry, errors)
             except CodecError:
                 if is_current(version):

@@ -99,6 +99,8 @@ class ArrayStorage:
         cache: the cache of decoded chunks.
         access: when cached chunks are revalidated, and whether a missing chunk is an error.
         where: the array's location, for messages.
+        element_policy: how the chunk of a single element is read (``planning.element_policy``), with what this depends
+            on besides the array; None until it is determined.
     """
 
     def __init__(
@@ -119,6 +121,7 @@ class ArrayStorage:
         self._encode_key = spec.chunk_key_encoding.encoder(len(spec.shape))
         self._written: _WriteCounts = (next(_tokens), {})
         self.changes = next(_tokens)
+        self.element_policy: tuple[bool, int, Any] | None = None
         self._pipelines: dict[tuple[int, ...], CodecPipeline] = {}
         grid = spec.chunk_grid
         self.chunk_shape: tuple[int, ...] | None = grid.chunk_shape
