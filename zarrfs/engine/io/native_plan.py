@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from array import array
 from collections.abc import Hashable, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise, product
 from math import prod
 from typing import Any, NamedTuple
@@ -62,6 +63,40 @@ class NativeArray(NamedTuple):
 _native_arrays: WeakKeyDictionary[ArrayStorage, NativeArray | None] = WeakKeyDictionary()
 
 
+class _Dimension(NamedTuple):
+    """One dimension of a read. ``values`` are the stored values, of ``grid`` chunks each, and ``first`` their entries;
+    see ``_values``.
+    """
+
+    step: int
+    axis: RegularAxis
+    grid: int
+    entries: SpanProjections
+    values: Sequence[int]
+    first: Sequence[int]
+
+    def selected(self) -> Sequence[int]:
+        """Return for each value the number of indices that are requested."""
+        if self.grid == 1:
+            return self.entries.counts
+        return [sum(self.entries.counts[low:high]) for low, high in pairwise(self.first)]
+
+    def is_whole(self) -> list[bool]:
+        """Return for each value whether all its indices in the array are requested."""
+        length = self.grid * self.axis.chunk
+        return [
+            count == min(length, self.axis.length - value * length)
+            for value, count in zip(self.values, self.selected(), strict=True)
+        ]
+
+    def largest(self) -> slice:
+        """Return the largest range that is requested of a chunk."""
+        counts = self.entries.counts
+        longest = max(range(len(counts)), key=counts.__getitem__)
+        start = self.entries.starts[longest]
+        return slice(start, start + (counts[longest] - 1) * self.step + 1, 1)
+
+
 class NativeRead:
     """One read: its structure, and the memory to which the structure refers.
 
@@ -77,9 +112,7 @@ class NativeRead:
     ) -> None:
         self.structure = structure = ReadStructure()
         self.values: list[Sequence[int]] = []
-        self._is_whole: list[list[bool]] = []
-        self._selected: list[Sequence[int]] = []
-        self._largest: list[slice] = []
+        self._dimensions: list[_Dimension] = []
         native = native_array.native
         self._memory: list[object] = [native_array, out]
         entry_count = self._add_dimensions(native_array, spans)
@@ -122,23 +155,8 @@ class NativeRead:
             for numbers_of_dimension in (*entries, values, first):
                 numbers.extend(numbers_of_dimension)
             counts.append(len(entries.chunks))
-            longest = max(range(len(entries.counts)), key=entries.counts.__getitem__)
-            start = entries.starts[longest]
-            self._largest.append(slice(start, start + (entries.counts[longest] - 1) * span.step + 1, 1))
             self.values.append(values)
-            length = grid * axis.chunk
-            selected = (
-                [sum(entries.counts[low:high]) for low, high in pairwise(first)]
-                if grid > 1
-                else entries.counts
-            )
-            self._selected.append(selected)
-            self._is_whole.append(
-                [
-                    count == min(length, axis.length - value * length)
-                    for value, count in zip(values, selected, strict=True)
-                ]
-            )
+            self._dimensions.append(_Dimension(span.step, axis, grid, entries, values, first))
         address, _ = numbers.buffer_info()
         for dimension, entry_count in enumerate(counts):
             structure = self.structure.dimensions[dimension]
@@ -152,6 +170,10 @@ class NativeRead:
             address += 8 * (2 * structure.value_count + 1)
         return prod(counts)
 
+    @cached_property
+    def _is_whole(self) -> list[list[bool]]:
+        return [dimension.is_whole() for dimension in self._dimensions]
+
     def coords(self) -> list[tuple[int, ...]]:
         """Return the coordinates of the values."""
         return list(product(*self.values))
@@ -163,13 +185,13 @@ class NativeRead:
     def selected_counts(self) -> Array:
         """Return for each value the number of its elements that are requested."""
         counts = np.ones(1, np.int64)
-        for selected in self._selected:
-            counts = np.multiply.outer(counts, np.asarray(selected, np.int64)).reshape(-1)
+        for dimension in self._dimensions:
+            counts = np.multiply.outer(counts, np.asarray(dimension.selected(), np.int64)).reshape(-1)
         return counts
 
     def largest_region(self) -> Region:
         """Return the largest of the regions that are requested of the chunks, or of the inner chunks."""
-        return tuple(self._largest)
+        return tuple(dimension.largest() for dimension in self._dimensions)
 
     @property
     def all_whole(self) -> bool:

@@ -77,7 +77,7 @@ def read_natively(plan: ReadPlan, out: Array) -> Generator[list[ChunkProjection]
     kept = _use_cache(plan, read, array)
     if all(read.unread):
         return None
-    return _execute(plan, read, library, kept)
+    return _execute(plan, read, library, kept, out.nbytes)
 
 
 def _reads_files(store: Store) -> bool:
@@ -89,7 +89,7 @@ def _reads_files(store: Store) -> bool:
 
 
 def _execute(
-    plan: ReadPlan, read: NativeRead, library: NativeLibrary, kept: _KeptChunks | None
+    plan: ReadPlan, read: NativeRead, library: NativeLibrary, kept: _KeptChunks | None, out_nbytes: int
 ) -> Generator[list[ChunkProjection]]:
     storage = plan.storage
     store = storage.store
@@ -104,30 +104,32 @@ def _execute(
         return
     try:
         read.structure.directory = directory
-        is_reported = np.zeros(len(read.unread), np.uint8)
+        reported = bytes(len(read.unread))
         while True:
             is_incomplete = library.execute(reference)
             if not is_incomplete:
                 read.reject_mixed_versions()
-            flagged = np.frombuffer(read.unread, np.uint8)
-            if flagged.any() and (new := flagged > is_reported).any():
-                is_reported = flagged.copy()
+            if read.unread != reported:
+                new = np.frombuffer(read.unread, np.uint8) > np.frombuffer(reported, np.uint8)
+                reported = bytes(read.unread)
                 yield list(compress(plan.chunks(), new.tolist()))
             if not is_incomplete:
                 break
-        _count(read, storage, flagged == 0, kept)
+        _count(read, storage, kept, out_nbytes)
     finally:
         os.close(directory)
     if kept is not None:
         kept.enter(read)
 
 
-def _count(
-    read: NativeRead, storage: ArrayStorage, is_read: np.ndarray[Any, Any], kept: _KeptChunks | None
-) -> None:
+def _count(read: NativeRead, storage: ArrayStorage, kept: _KeptChunks | None, out_nbytes: int) -> None:
     """Count what was decoded. Missing chunks are included: the library does not report them."""
     dimensions = read.structure.dimensions
-    chunk_count = prod(dimensions[i].entry_count for i in range(len(read.values)))
+    chunk_count = prod([dimensions[i].entry_count for i in range(len(read.values))])
+    if kept is None and 1 not in read.unread:
+        decoded.add(out_nbytes, chunk_count)
+        return
+    is_read = np.frombuffer(read.unread, np.uint8) == 0
     counts = read.selected_counts()
     for position, chunk in kept.chunks.items() if kept is not None else ():
         counts[position] = chunk.size

@@ -28,7 +28,10 @@ __all__ = ["RemoteStore"]
 
 T = TypeVar("T")
 
-MAX_CONCURRENT_REQUESTS = 32
+MAX_CONCURRENT_REQUESTS = 64
+"""The maximum number of requests of one read or write at a time. The library of a protocol may allow fewer: aiohttp 100
+connections, s3fs 10 unless ``config_kwargs`` sets ``max_pool_connections``. ``Access(concurrency)`` limits it further.
+"""
 
 
 class RemoteStore(Store):
