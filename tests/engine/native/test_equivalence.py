@@ -226,7 +226,7 @@ def test_regions_of_large_chunks_are_equal(codecs: list[Any], layout: str, tmp_p
         np.s_[:, 45],
         np.s_[:, :, 3],
         np.s_[47:49, 39:41, 49:51],
-        np.s_[59, 46, 56],
+        np.s_[59:60, 46, 56],
     ]
     selections += [
         np.s_[:: rng.integers(1, 9), :: rng.integers(1, 60), :: rng.integers(1, 9)] for _ in range(8)
