@@ -6,6 +6,7 @@ surrounding whitespace and empty lines are ignored.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -73,9 +74,30 @@ def absolute_location(location: str) -> str:
 
 
 def display_name(location: str) -> str:
-    """Return the last component of a location, for titles and the list of recent locations."""
+    """Return the last component of a location, for titles and the list of recent locations.
+
+    The name of a TensorStore spec is that of its array in its key-value store.
+    """
+    if location.startswith("{"):
+        location = _path_of_spec(location) or "TensorStore spec"
+    elif "|" in location.partition("://")[2]:
+        location = location.split("|")[0]
     path = location.partition("#")[0].partition("?")[0].rstrip("/")
     return path.rpartition("/")[2] or path or location
+
+
+def _path_of_spec(spec: str) -> str:
+    """Return the path of the innermost key-value store in a JSON spec; empty if there is none."""
+    try:
+        value = json.loads(spec)
+    except (ValueError, RecursionError):
+        return ""
+    path = ""
+    while isinstance(value, dict):
+        own = value.get("path")
+        path = own.strip("/") or path if isinstance(own, str) else path
+        value = next((value[key] for key in ("kvstore", "base") if key in value), None)
+    return value if isinstance(value, str) and not path else path
 
 
 def within(location: str, path: str) -> str:

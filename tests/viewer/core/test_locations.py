@@ -41,3 +41,21 @@ def test_the_display_name_is_the_last_component() -> None:
     assert display_name("/data/a.zarr/") == "a.zarr"
     assert display_name("https://example.org/b.zarr?x=1#view=AAA") == "b.zarr"
     assert display_name("/") == "/"
+
+
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [
+        ('{"driver": "zarr3", "kvstore": {"driver": "file", "path": "/data/a.zarr/"}}', "a.zarr"),
+        ('{"driver": "zarr", "kvstore": "file:///data/b.zarr/"}', "b.zarr"),
+        (
+            '{"kvstore": {"driver": "zip", "path": "x/", "base": {"driver": "file", "path": "c.zip"}}}',
+            "c.zip",
+        ),
+        ('{"driver": "zarr"}', "TensorStore spec"),
+        ("{not JSON", "TensorStore spec"),
+        ("file:///data/a.zip|zip:image/|zarr3:", "a.zip"),
+    ],
+)
+def test_the_display_name_of_a_spec_is_that_of_its_store(spec: str, name: str) -> None:
+    assert display_name(spec) == name

@@ -11,6 +11,7 @@ from zarrfs_viewer.state.view_state import (
     Projection,
     ViewIntent,
     Viewport,
+    cropped,
     fit,
     one_to_one,
     pan,
@@ -105,3 +106,19 @@ def test_panning_moves_the_picture_right_and_down() -> None:
     moved = pan(viewport, 10, 20)
     assert moved.center == (45.0, 45.0)
     assert one_to_one(viewport).zooms == (2.0, 1.0)
+
+
+@given(viewports, st.integers(1, 300), st.integers(1, 300))
+def test_a_cropped_viewport_shows_the_same_pixels_at_the_same_place(
+    viewport: Viewport, rows: int, columns: int
+) -> None:
+    part = cropped(viewport, rows, columns)
+    assert part.zooms == viewport.zooms
+    top, left, bottom, right = viewport.rect
+    if top >= rows - 0.5 or left >= columns - 0.5 or bottom <= -0.5 or right <= -0.5:
+        assert part == viewport
+        return
+    row_error, column_error = (0.51 / zoom + 1e-6 for zoom in part.zooms)
+    expected = (max(top, -0.5), max(left, -0.5), min(bottom, rows - 0.5), min(right, columns - 0.5))
+    for value, wanted, error in zip(part.rect, expected, (row_error, column_error) * 2, strict=True):
+        assert abs(value - wanted) <= error or part.width == 1 or part.height == 1

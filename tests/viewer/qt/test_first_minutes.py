@@ -61,6 +61,15 @@ def test_the_start_page_shows_the_last_locations_with_thumbnails(
     assert selected.args == [f"/data/{MAX_RECENT + 2}.zarr"]
 
 
+def test_locations_with_the_same_name_are_distinguished(qtbot: QtBot, recent: RecentLocations) -> None:
+    for location in ("/data/b.zarr", "/data/one/a.zarr", "https://example.org/a.zarr", "/a.zarr"):
+        recent.add(location)
+    page = StartPage(recent)
+    qtbot.addWidget(page)
+    texts = [item.text() for row in range(4) if (item := page.list.item(row)) is not None]
+    assert texts == ["a.zarr in /", "a.zarr in example.org", "a.zarr in one", "b.zarr"]
+
+
 def test_a_thumbnail_is_saved_and_the_location_opens_from_the_start_page(
     qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
 ) -> None:

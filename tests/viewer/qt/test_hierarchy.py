@@ -187,6 +187,7 @@ def test_the_first_right_click_on_a_row_opens_its_menu(
     QApplication.sendEvent(viewport, event)
     assert len(opened) == 1
     assert "Copy path" in opened[0]
+    assert opened[0][0] == "Display"
     assert "Close" not in opened[0]
 
 
@@ -215,7 +216,13 @@ def test_summaries_of_groups(tmp_path: Path, cells: Path) -> None:
 
 @pytest.mark.parametrize(
     ("shape", "dtype", "text"),
-    [((256, 2048, 2048), "u2", "256x2048x2048 u16"), ((), "f4", "scalar f32"), ((3,), "?", "3 bool")],
+    [
+        ((256, 2048, 2048), "u2", "256x2048x2048 u16"),
+        ((), "f4", "scalar f32"),
+        ((3,), "?", "3 bool"),
+        ((3,), "S12", "3 S12"),
+        ((3,), "M8[D]", "3 M8[D]"),
+    ],
 )
 def test_shapes_and_data_types_are_short(
     tmp_path: Path, shape: tuple[int, ...], dtype: str, text: str

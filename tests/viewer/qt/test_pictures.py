@@ -168,3 +168,40 @@ def test_a_cancelled_or_failed_movie_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="at most"):
         movie_positions(0, 10**9, 1)
     assert movie_positions(7, 2, 2) == (7, 5, 3)
+
+
+def test_a_picture_of_the_whole_slice_has_the_displayed_orientation(
+    qtbot: QtBot, open_in_window: OpenInWindow, stack: tuple[Path, np.ndarray], tmp_path: Path
+) -> None:
+    path, data = stack
+    window = open_stack(qtbot, open_in_window, path)
+    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
+    window.canvas.rotate()
+    window.canvas.mirror()
+    turns, is_mirrored = window.canvas.orientation
+    dialog = window.features.pictures.dialog(movie=False)
+    assert dialog is not None
+    dialog.part.setCurrentIndex(1)
+    dialog.width_box.setValue(80)
+    dialog.scale_bar.setChecked(False)
+    assert dialog.summary.text() == "80 x 120 pixels"
+    file = tmp_path / "picture.png"
+    write_and_wait(qtbot, window, lambda: window.features.pictures.write_picture(dialog, file))
+    plane = data[3][:, ::-1] if is_mirrored else data[3]
+    assert np.array_equal(gray(QImage(str(file)))[::2, ::2], np.rot90(plane, -turns))
+
+
+def test_a_picture_of_the_visible_region_has_no_margins(
+    qtbot: QtBot, open_in_window: OpenInWindow, stack: tuple[Path, np.ndarray], tmp_path: Path
+) -> None:
+    path, data = stack
+    window = open_stack(qtbot, open_in_window, path)
+    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
+    dialog = window.features.pictures.dialog(movie=False)
+    assert dialog is not None
+    dialog.width_box.setValue(120)
+    dialog.scale_bar.setChecked(False)
+    assert dialog.summary.text() == "120 x 80 pixels"
+    file = tmp_path / "picture.png"
+    write_and_wait(qtbot, window, lambda: window.features.pictures.write_picture(dialog, file))
+    assert np.array_equal(gray(QImage(str(file)))[1::2, 1::2], data[3])

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PyQt6.QtCore import QPoint, Qt
+from PyQt6.QtCore import QPoint, QSize, Qt
+from PyQt6.QtGui import QIcon
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.images.dataset import describe
 from zarrfs_viewer.qt.panels.plate_grid import PlateContrast
+from zarrfs_viewer.qt.panels.thumbnails import THUMBNAIL_SIZE, to_icon
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
@@ -219,3 +221,13 @@ def test_the_slice_is_kept_in_the_next_series(qtbot: QtBot, window: MainWindow) 
     assert window.intent.position[0] == 7
     wait_until_opened(qtbot, window, lambda: window.session.open_image("2"))
     assert window.intent.position[0] == 2, "an image with another number of slices begins in its middle"
+
+
+def test_a_selected_thumbnail_has_the_colours_of_the_picture_and_a_small_one_is_enlarged() -> None:
+    pixels = np.full((8, 16), 0xFFFF0000, np.uint32)
+    icon = to_icon(pixels)
+    for mode in (QIcon.Mode.Normal, QIcon.Mode.Selected):
+        image = icon.pixmap(QSize(THUMBNAIL_SIZE, THUMBNAIL_SIZE), mode).toImage()
+        colors = [image.pixelColor(x, THUMBNAIL_SIZE // 2).name() for x in (1, THUMBNAIL_SIZE - 2)]
+        assert colors == ["#ff0000", "#ff0000"]
+        assert image.pixelColor(THUMBNAIL_SIZE // 2, 10).name() == "#000000"

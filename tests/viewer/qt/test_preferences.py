@@ -11,11 +11,12 @@ from PyQt6.QtCore import QPoint, QPointF, QSettings, Qt
 from PyQt6.QtGui import QPalette, QWheelEvent
 from PyQt6.QtWidgets import QApplication, QDialog, QDialogButtonBox
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer.images.channels import default_channels
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.qt.window.preferences import MAX_CACHE_MIB, Preferences, PreferencesDialog
 
 import zarrfs
-from tests.viewer.qt.waiting import wait_until_exact
+from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact
 
 OpenInWindow = Callable[[object], MainWindow]
 
@@ -23,6 +24,10 @@ OpenInWindow = Callable[[object], MainWindow]
 @pytest.fixture
 def settings(tmp_path: Path) -> QSettings:
     return QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat)
+
+
+def tile_thread_count(window: MainWindow) -> int:
+    return len(window.session.streamer._threads)
 
 
 def turn_wheel(window: MainWindow, modifiers: Qt.KeyboardModifier) -> None:
@@ -42,7 +47,15 @@ def turn_wheel(window: MainWindow, modifiers: Qt.KeyboardModifier) -> None:
 
 def test_preferences_are_stored(settings: QSettings) -> None:
     assert Preferences.load(settings) == Preferences()
-    changed = Preferences(dark=False, wheel="step", cache_mib=1024, restore=False, file_type=".nii")
+    changed = Preferences(
+        dark=False,
+        wheel="step",
+        cache_mib=1024,
+        restore=False,
+        file_type=".nii",
+        threads=7,
+        colors="red-green-blue",
+    )
     changed.save(settings)
     assert Preferences.load(settings) == changed
 
@@ -51,6 +64,8 @@ def test_invalid_settings_are_replaced(settings: QSettings) -> None:
     settings.setValue("wheel", "backwards")
     settings.setValue("cache_mib", "much")
     settings.setValue("file_type", ".exe")
+    settings.setValue("threads", "many")
+    settings.setValue("colors", "none")
     assert Preferences.load(settings) == Preferences()
     settings.setValue("cache_mib", 10**9)
     assert Preferences.load(settings).cache_mib == MAX_CACHE_MIB
@@ -67,11 +82,15 @@ def test_the_dialog_applies_preferences(
         dialog.wheel.setCurrentIndex(1)
         dialog.theme.setCurrentIndex(1)
         dialog.cache.setValue(512)
+        dialog.threads.setValue(5)
+        dialog.colors.setCurrentIndex(dialog.colors.findData("red-green-blue"))
         return QDialog.DialogCode.Accepted.value
 
     monkeypatch.setattr(PreferencesDialog, "exec", choose)
     window.actions_by_name["preferences"].trigger()
     assert window.session.streamer.memory.budget == 128 << 20  # a quarter of the caches
+    assert tile_thread_count(window) == 5
+    assert default_channels(data.dtype, (3,), 0, None, None)[0].colormap == "#FF0000"
     assert not window.actions_by_name["dark"].isChecked()
     assert QApplication.palette().color(QPalette.ColorRole.Window).lightness() > 128
     assert window.intent is not None
@@ -88,7 +107,12 @@ def test_the_dialog_applies_preferences(
     assert again.session.streamer.memory.budget == 128 << 20  # a quarter of the caches
     again.close()
     window.actions_by_name["dark"].trigger()
-    assert Preferences.load(window.settings) == Preferences(dark=True, wheel="step", cache_mib=512)
+    expected = Preferences(dark=True, wheel="step", cache_mib=512, threads=5, colors="red-green-blue")
+    assert Preferences.load(window.settings) == expected
+    window.apply_preferences(Preferences())  # the palette is shared by all windows
+    assert default_channels(data.dtype, (3,), 0, None, None)[0].colormap == "#00FF00"
+    qtbot.waitUntil(lambda: tile_thread_count(window) == 2, timeout=TIMEOUT_MILLISECONDS)
+    wait_until_exact(qtbot, window, lambda: window.dimensions.step(-1))
 
 
 def test_the_defaults_are_restored(qtbot: QtBot) -> None:

@@ -12,16 +12,26 @@ from zarrfs.ngff import Channel, Omero, Window
 from zarrfs_viewer.images.values import data_limits, fields
 from zarrfs_viewer.state.view_state import ChannelSettings
 
-__all__ = ["default_channels"]
+__all__ = ["PALETTES", "default_channels", "set_palette"]
 
-DEFAULT_COLORS = ("#00FF00", "#FF00FF", "#00FFFF", "#FFFF00", "#FF4040", "#4060FF")
-"""Colours of channels without a declared colour. People with colour vision deficiency can distinguish the first
-two."""
+PALETTES = {
+    "green-magenta": ("#00FF00", "#FF00FF", "#00FFFF", "#FFFF00", "#FF4040", "#4060FF"),
+    "red-green-blue": ("#FF0000", "#00FF00", "#0000FF", "#FFFF00", "#FF00FF", "#00FFFF"),
+    "cyan-magenta-yellow": ("#00FFFF", "#FF00FF", "#FFFF00", "#FF4040", "#00FF00", "#4060FF"),
+}
+"""Colours of channels without a declared colour, by name. People with colour vision deficiency can distinguish the
+first two of the first one."""
+_palette = [PALETTES["green-magenta"]]
 MAX_INITIALLY_VISIBLE = 3
 """The number of channels without metadata that are visible at first."""
 MAX_DECLARED_VISIBLE = 8
 """If metadata declare all of more channels than this active, as some writers always do, only the first
 ``MAX_INITIALLY_VISIBLE`` are visible at first. The sum of so many channels is white."""
+
+
+def set_palette(name: str) -> None:
+    """Use a palette of ``PALETTES`` for the images that are opened from now on. An unknown name is ignored."""
+    _palette[:] = [PALETTES.get(name, _palette[0])]
 
 
 def default_channels(
@@ -56,7 +66,7 @@ def _channel_settings(
 ) -> ChannelSettings:
     scalar = dtype if field is None or dtype.fields is None else dtype.fields[field][0]
     window = _informative_window(declared.window if declared else None, scalar)
-    colormap = "gray" if total == 1 else DEFAULT_COLORS[number % len(DEFAULT_COLORS)]
+    colormap = "gray" if total == 1 else _palette[0][number % len(_palette[0])]
     if declared is not None and declared.color is not None:
         red, green, blue = declared.color
         # A single channel declared as a darker gray is drawn with the full ramp, which has more contrast.

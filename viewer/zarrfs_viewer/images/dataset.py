@@ -20,6 +20,7 @@ from zarrfs_viewer.images.n5_pyramid import image_metadata
 from zarrfs_viewer.images.open_image import image_from_array, image_from_multiscales
 from zarrfs_viewer.images.reading import SourceArray
 from zarrfs_viewer.images.values import is_displayable
+from zarrfs_viewer.locations import display_name
 from zarrfs_viewer.state.view_state import LabelsSettings, ViewIntent
 
 __all__ = [
@@ -138,7 +139,7 @@ def open_dataset(location: Any, path: str = "") -> Dataset:
 
 def describe(node: Any, location: str = "", path: str = "") -> Dataset:
     """Return the dataset of an opened node."""
-    name = (path or location).rstrip("/").rpartition("/")[2]
+    name = display_name(path or location)
     if hasattr(node, "dtype"):
         return _describe_array(node, location, path, name)
     ngff = image_metadata(node)
@@ -222,7 +223,8 @@ def _no_image_reason(ngff: Ngff) -> str:
     if ngff:
         return "its metadata list no image that can be opened"
     return (
-        "it is a group without image metadata, and none of its direct members is an array that can be drawn"
+        "This group has no image metadata, and none of its direct members is an array that can be drawn. "
+        "Double-click an array in the hierarchy."
     )
 
 

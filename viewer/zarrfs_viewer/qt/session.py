@@ -326,15 +326,15 @@ class Session(QObject):
             self._clear_image("")  # its values are shown as a table
             self.show_message("")
         elif dataset.plate is None:
-            self._clear_image("  ".join(notes))
+            self._clear_image("  ".join(notes), is_warning=dataset.kind != "group")
         else:
             self._clear_image("")
             self.show_message("")
 
-    def _clear_image(self, reason: str) -> None:
+    def _clear_image(self, reason: str, is_warning: bool = True) -> None:
         self._set_image(None, (), None)
         if reason:
-            self.show_message(reason, True)
+            self.show_message(reason, is_warning)
             self.failed.emit(reason)
 
     def show_image(

@@ -24,6 +24,7 @@ __all__ = [
     "Rgb",
     "ViewIntent",
     "Viewport",
+    "cropped",
     "fit",
     "mirrored",
     "one_to_one",
@@ -266,6 +267,22 @@ def with_projection(intent: ViewIntent, projection: Projection | None) -> ViewIn
 
 
 # -- updates of the viewport --------------------------------------------------------------------------------
+
+
+def cropped(viewport: Viewport, rows: int, columns: int) -> Viewport:
+    """Return the part of a viewport that shows pixels of a plane of ``rows`` x ``columns`` data pixels, at the same
+    zoom. A viewport beside the plane is returned unchanged.
+    """
+    top, left, bottom, right = viewport.rect
+    top, left = max(top, -0.5), max(left, -0.5)
+    bottom, right = min(bottom, rows - 0.5), min(right, columns - 0.5)
+    if not (top < bottom and left < right):
+        return viewport
+    row_zoom, column_zoom = viewport.zooms
+    height, width = max(1, round((bottom - top) * row_zoom)), max(1, round((right - left) * column_zoom))
+    if viewport.turns % 2:
+        height, width = width, height
+    return replace(viewport, width=width, height=height, center=((top + bottom) / 2, (left + right) / 2))
 
 
 FIT_MARGIN = 0.02

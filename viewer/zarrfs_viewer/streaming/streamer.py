@@ -41,12 +41,24 @@ class TileStreamer:
         self._max_queued = max_queued
         self._closed = self._truncated = False
         self._hits = self._misses = 0
-        self._threads = [
-            threading.Thread(target=self._run_worker, name=f"viewer-tiles-{number}", daemon=True)
-            for number in range(max(1, workers))
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[threading.Thread] = []
+        self._worker_count = 0
+        self.set_workers(workers)
+
+    def set_workers(self, count: int) -> None:
+        """Change the number of worker threads. Threads that are no longer needed end after the tile that they read."""
+        with self._lock:
+            if self._closed:
+                return
+            self._worker_count = max(1, count)
+            running = {thread.name for thread in self._threads}
+            for number in range(self._worker_count):
+                name = f"viewer-tiles-{number}"
+                if name not in running:
+                    thread = threading.Thread(target=self._run_worker, args=(number,), name=name, daemon=True)
+                    self._threads.append(thread)
+                    thread.start()
+            self._lock.notify_all()
 
     def open(
         self,
@@ -133,13 +145,13 @@ class TileStreamer:
             self._queue.clear()
             self._lock.notify_all()
         deadline = monotonic() + timeout
-        for thread in self._threads:
-            if thread is not threading.current_thread():
-                thread.join(max(0.0, deadline - monotonic()))
+        threads = [thread for thread in self._threads if thread is not threading.current_thread()]
+        for thread in threads:
+            thread.join(max(0.0, deadline - monotonic()))
         with self._lock:
             self._cache.clear()
             self._failed.clear()
-        return not any(thread.is_alive() for thread in self._threads)
+        return not any(thread.is_alive() for thread in threads)
 
     # -- called by streams -------------------------------------------------------------------------------------
 
@@ -203,15 +215,20 @@ class TileStreamer:
 
     # -- workers -----------------------------------------------------------------------------------------------
 
-    def _run_worker(self) -> None:
+    def _run_worker(self, number: int) -> None:
         while True:
             with self._lock:
-                request = self._pop()
-                while request is None and not self._closed:
-                    self._lock.wait()
+                request = None
+                while request is None:
+                    if self._closed:
+                        return
+                    if number >= self._worker_count:
+                        self._threads.remove(threading.current_thread())
+                        self._lock.notify()  # another worker serves the request that has woken this one
+                        return
                     request = self._pop()
-                if self._closed or request is None:
-                    return
+                    if request is None:
+                        self._lock.wait()
                 image = self._image_of(request.key)
                 if image is None:
                     continue

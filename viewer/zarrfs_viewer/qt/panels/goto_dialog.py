@@ -13,6 +13,9 @@ __all__ = ["GoToDialog"]
 
 PIXEL_DECIMALS, PHYSICAL_DECIMALS = 1, 6
 
+MIN_WIDTH = 300
+"""Pixels. A narrower dialog would truncate its title."""
+
 
 class GoToDialog(QDialog):
     """A number for each axis that can be displayed or has a slider. Values outside of the image are not accepted."""
@@ -22,6 +25,7 @@ class GoToDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         self.setWindowTitle("Go to coordinate")
+        self.setMinimumWidth(MIN_WIDTH)
         self._image = image
         self._position = list(intent.position)
         for axis, value in zip(intent.displayed, center, strict=True):

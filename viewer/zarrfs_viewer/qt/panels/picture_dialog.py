@@ -19,7 +19,7 @@ from PyQt6.QtWidgets import (
 from zarrfs_viewer.display.levels import pixel_aspect
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain, plain_name
-from zarrfs_viewer.state.view_state import ViewIntent, Viewport, fit
+from zarrfs_viewer.state.view_state import ViewIntent, Viewport, cropped, fit
 
 __all__ = ["MovieChoice", "PictureDialog", "movie_axes"]
 
@@ -53,7 +53,9 @@ class PictureDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         self.setWindowTitle("Movie" if movie else "Picture")
-        self._image, self._intent, self._viewport = image, intent, viewport
+        self._image, self._intent = image, intent
+        rows, columns = (image.shape[axis] for axis in intent.displayed)
+        self._cropped = viewport = cropped(viewport, rows, columns)
         self.part = QComboBox()
         self.part.addItem("Visible region", "visible")
         self.part.addItem("Whole slice", "whole")
@@ -118,15 +120,16 @@ class PictureDialog(QDialog):
 
     def viewport(self) -> Viewport:
         """Return the viewport of the picture: its size and the visible part of the plane."""
-        width, current = self.width_box.value(), self._viewport
+        width, current = self.width_box.value(), self._cropped
         if self.part.currentData() == "visible":
             factor = width / current.width
             height = min(max(1, round(current.height * factor)), MAX_HEIGHT)
             return replace(current, width=width, height=height, zoom=current.zoom * factor)
         rows, columns = (self._image.shape[axis] for axis in self._intent.displayed)
         aspect = pixel_aspect(self._image, self._intent.displayed)
-        height = min(max(1, round(width * rows * aspect / columns)), MAX_HEIGHT)
-        return fit(width, height, rows, columns, aspect)
+        ratio = rows * aspect / columns
+        height = min(max(1, round(width / ratio if current.turns % 2 else width * ratio)), MAX_HEIGHT)
+        return fit(width, height, rows, columns, aspect, 0.0, current.turns, current.mirrored)
 
     def movie(self) -> MovieChoice:
         """Return the slices and the format of the movie."""

@@ -64,15 +64,21 @@ class ThumbnailLoader(QObject):
 
 
 def to_icon(pixels: Pixels) -> QIcon:
-    """Return pixels as an icon, centered in a square."""
+    """Return pixels as an icon, centered in a square. A small picture is enlarged by a whole number."""
     height, width = pixels.shape
     image = QImage(pixels.tobytes(), width, height, width * 4, QImage.Format.Format_ARGB32_Premultiplied)
     square = QPixmap(THUMBNAIL_SIZE, THUMBNAIL_SIZE)
     square.fill(QColor(0, 0, 0))
     painter = QPainter(square)
-    painter.drawImage((THUMBNAIL_SIZE - width) // 2, (THUMBNAIL_SIZE - height) // 2, image)
+    factor = max(1, THUMBNAIL_SIZE // max(width, height, 1))
+    width, height = factor * width, factor * height
+    painter.drawImage(
+        (THUMBNAIL_SIZE - width) // 2, (THUMBNAIL_SIZE - height) // 2, image.scaled(width, height)
+    )
     painter.end()
-    return QIcon(square)
+    icon = QIcon(square)
+    icon.addPixmap(square, QIcon.Mode.Selected)  # otherwise Qt tints the picture of a selected item
+    return icon
 
 
 def placeholder() -> QIcon:

@@ -32,6 +32,9 @@ SEARCH_INTERVAL_MILLISECONDS = 200
 MAX_EXPANDED = 1000
 """A search expands at most this number of rows."""
 
+SEPARATOR: tuple[str, Callable[[], object]] = ("", lambda: None)
+"""An entry of the menu without text is a line between two groups of entries."""
+
 
 class TreePanel(QWidget):
     """The tree view with its search field and context menu.
@@ -203,7 +206,12 @@ class TreePanel(QWidget):
     def menu(self, item: HierarchyItem) -> QMenu:
         """Return the context menu of an item."""
         menu = QMenu(self)
-        entries: list[tuple[str, Callable[[], object]]] = [
+        entries: list[tuple[str, Callable[[], object]]] = []
+        if item.node is not None:
+            entries.append(("Display", lambda: self._show(self.model.index_of(item))))
+        entries += self._display_entries(item)
+        entries += [
+            SEPARATOR,
             ("Copy path", lambda: copy_to_clipboard(within(item.location, item.path))),
             ("Copy URL", lambda: copy_to_clipboard(node_url(item))),
             ("Copy Python code", lambda: copy_to_clipboard(python_code(item))),
@@ -215,6 +223,22 @@ class TreePanel(QWidget):
                 lambda: self.window_requested.emit(within(item.location, item.path)),
             ),
         ]
+        if item in self.model.tops:
+            entries += [SEPARATOR, ("Close", lambda: self.close_location(item))]
+        for title, run in entries:
+            if not title:
+                menu.addSeparator()
+                continue
+            action = menu.addAction(button_text(title))
+            if action is not None:
+                action.triggered.connect(lambda _=False, run=run: run())
+        menu.addSeparator()
+        self.files.add_menu(menu)
+        return menu
+
+    def _display_entries(self, item: HierarchyItem) -> list[tuple[str, Callable[[], object]]]:
+        """Return the entries that display a node in another way, or together with the displayed image."""
+        entries: list[tuple[str, Callable[[], object]]] = []
         if item.description is not None and item.description.can_be_labels:
             place = item.node, item.location, item.path
             entries.append(("Show as labels", lambda: self._session.show_as_labels(*place)))
@@ -225,14 +249,7 @@ class TreePanel(QWidget):
             second = item.node, item.location, item.path
             entries.append(("Show beside", lambda: show(*second, "beside")))
             entries.append(("Show over the image", lambda: show(*second, "translucent")))
-        if item in self.model.tops:
-            entries.append(("Close", lambda: self.close_location(item)))
-        for title, run in entries:
-            action = menu.addAction(button_text(title))
-            if action is not None:
-                action.triggered.connect(lambda _=False, run=run: run())
-        self.files.add_menu(menu)
-        return menu
+        return entries
 
     def close_location(self, item: HierarchyItem) -> None:
         """Remove an open location from the tree."""

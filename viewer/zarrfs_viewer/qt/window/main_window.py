@@ -326,6 +326,7 @@ class MainWindow(WindowFrame):
     def apply_preferences(self, preferences: Preferences) -> None:
         """Apply preferences to this window, and store them for other windows."""
         from zarrfs.engine.cache import set_default_capacity
+        from zarrfs_viewer.images.channels import set_palette
 
         preferences.save(self.settings)
         self.mounts.suffix = preferences.file_type
@@ -333,6 +334,8 @@ class MainWindow(WindowFrame):
         # A quarter of the budget is for tiles. The engine's cache has the chunks that several slices share.
         self.session.streamer.set_budget(preferences.cache_mib << 18)
         set_default_capacity(3 * preferences.cache_mib << 18)
+        self.session.streamer.set_workers(preferences.threads)
+        set_palette(preferences.colors)
         action = self.actions_by_name["dark"]
         action.blockSignals(True)
         action.setChecked(preferences.dark)

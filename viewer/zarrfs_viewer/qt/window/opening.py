@@ -20,6 +20,8 @@ from zarrfs_viewer.url_credentials import forget, remember
 
 __all__ = ["LocationOpener"]
 
+LOCATION_WIDTH = 560
+"""The width of the dialog for a location in pixels: URLs are long."""
 SAMPLE_SHAPE = (24, 384, 384)
 
 
@@ -59,9 +61,13 @@ class LocationOpener(QObject):
 
     def ask_location(self) -> None:
         """Ask for a path, URL or link and open it."""
-        text, accepted = QInputDialog.getText(self._parent, "Open location", "Path, URL or link to a view:")
-        if accepted:
-            self.open_all(text)
+        dialog = QInputDialog(self._parent)
+        dialog.setWindowTitle("Open location")
+        dialog.setLabelText("Path, URL or link to a view:")
+        dialog.resize(LOCATION_WIDTH, dialog.sizeHint().height())
+        if dialog.exec():
+            self.open_all(dialog.textValue())
+        dialog.deleteLater()
 
     def ask_credentials(self) -> None:
         """Ask for the credentials of a server, and use them for its URLs from now on."""

@@ -22,6 +22,14 @@ WHEEL_ACTIONS: tuple[tuple[str, WheelAction], ...] = (
     ("Next slice; with Ctrl: zooms", "step"),
 )
 
+MAX_THREADS = 32
+COLORS = (
+    ("Green, magenta, cyan", "green-magenta"),
+    ("Red, green, blue", "red-green-blue"),
+    ("Cyan, magenta, yellow", "cyan-magenta-yellow"),
+)
+"""The palettes of ``images.channels``, which is not imported before an image is opened."""
+
 FILE_TYPES = (
     ("NumPy (.npy)", ".npy"),
     ("ImageJ TIFF (.tif)", ".tif"),
@@ -42,6 +50,8 @@ class Preferences:
 
     ``cache_mib`` is the limit of cached tiles and chunks in MiB. With ``restore`` the windows of the last session are
     opened when the viewer starts without a location. ``file_type`` is the suffix of the files of dragged arrays.
+    ``threads`` is the number of threads that read tiles. ``colors`` is the name of the palette of channels whose colour
+    is not declared.
     """
 
     dark: bool = True
@@ -49,6 +59,8 @@ class Preferences:
     cache_mib: int = 256
     restore: bool = True
     file_type: str = ".npy"
+    threads: int = 2
+    colors: str = "green-magenta"
 
     @classmethod
     def load(cls, settings: QSettings) -> Preferences:
@@ -56,16 +68,17 @@ class Preferences:
         default = cls()
         wheel = settings.value("wheel", default.wheel)
         file_type = settings.value("file_type", default.file_type)
-        try:
-            cache_mib = int(settings.value("cache_mib", default.cache_mib))
-        except (TypeError, ValueError):
-            cache_mib = default.cache_mib
+        cache_mib = _integer(settings, "cache_mib", default.cache_mib)
+        threads = _integer(settings, "threads", default.threads)
+        colors = settings.value("colors", default.colors)
         return cls(
             dark=settings.value("dark", default.dark, bool),
             wheel="step" if wheel == "step" else "zoom",
             cache_mib=min(max(cache_mib, MIN_CACHE_MIB), MAX_CACHE_MIB),
             restore=settings.value("restore", default.restore, bool),
             file_type=file_type if file_type in (suffix for _, suffix in FILE_TYPES) else default.file_type,
+            threads=min(max(threads, 1), MAX_THREADS),
+            colors=colors if colors in (name for _, name in COLORS) else default.colors,
         )
 
     def save(self, settings: QSettings) -> None:
@@ -75,6 +88,15 @@ class Preferences:
         settings.setValue("cache_mib", self.cache_mib)
         settings.setValue("restore", self.restore)
         settings.setValue("file_type", self.file_type)
+        settings.setValue("threads", self.threads)
+        settings.setValue("colors", self.colors)
+
+
+def _integer(settings: QSettings, name: str, default: int) -> int:
+    try:
+        return int(settings.value(name, default))
+    except (TypeError, ValueError):
+        return default
 
 
 class PreferencesDialog(QDialog):
@@ -94,12 +116,19 @@ class PreferencesDialog(QDialog):
         self.cache.setRange(MIN_CACHE_MIB, MAX_CACHE_MIB)
         self.cache.setSingleStep(64)
         self.cache.setSuffix(" MiB")
+        self.colors, self.threads = QComboBox(), QSpinBox()
+        for title, name in COLORS:
+            self.colors.addItem(plain(title), name)
+        self.threads.setRange(1, MAX_THREADS)
+        self.threads.setToolTip("More threads are faster for data on servers.")
         self.restore = QCheckBox("Open the windows of the last session")
         form = QFormLayout(self)
         for name, widget in (
             ("Theme", self.theme),
             ("Mouse wheel", self.wheel),
+            ("Colors of channels", self.colors),
             ("Memory for caches", self.cache),
+            ("Threads for reading", self.threads),
             ("Files of dragged arrays", self.file_type),
         ):
             widget.setAccessibleName(plain(name))
@@ -124,6 +153,8 @@ class PreferencesDialog(QDialog):
         self.cache.setValue(preferences.cache_mib)
         self.restore.setChecked(preferences.restore)
         self.file_type.setCurrentIndex(self.file_type.findData(preferences.file_type))
+        self.threads.setValue(preferences.threads)
+        self.colors.setCurrentIndex(self.colors.findData(preferences.colors))
 
     def preferences(self) -> Preferences:
         """Return the preferences in the form."""
@@ -133,4 +164,6 @@ class PreferencesDialog(QDialog):
             self.cache.value(),
             self.restore.isChecked(),
             self.file_type.currentData(),
+            self.threads.value(),
+            self.colors.currentData(),
         )

@@ -113,8 +113,11 @@ class StartPage(QWidget):
         """Read the recent locations and their thumbnails again."""
         self.list.clear()
         locations = self._recent.locations()[:MAX_SHOWN]
-        for location in locations:
-            item = QListWidgetItem(plain_name(display_name(location)))
+        names = [display_name(location) for location in locations]
+        for location, name in zip(locations, names, strict=True):
+            item = QListWidgetItem(
+                plain_name(name if names.count(name) == 1 else f"{name} in {_folder(location)}")
+            )
             item.setIcon(self._icon(location))
             item.setToolTip(tooltip(location))
             item.setData(LOCATION, location)
@@ -138,3 +141,9 @@ class StartPage(QWidget):
 
     def _select(self, item: QListWidgetItem) -> None:
         self.location_selected.emit(item.data(LOCATION))
+
+
+def _folder(location: str) -> str:
+    """Return the name of the folder or host of a location, to distinguish locations with the same name."""
+    folder = location.partition("#")[0].rstrip("/").rpartition("/")[0]
+    return display_name(folder) or "/"
