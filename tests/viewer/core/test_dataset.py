@@ -22,7 +22,8 @@ from zarrfs_viewer.state.view_state import LabelsSettings
 
 import zarrfs
 from tests.viewer.core.doubles import FakeArray, FakeGroup, array_image, open_pyramid, pyramid, random_values
-from zarrfs.errors import LocationError, NodeNotFoundError, UnsupportedError
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.errors import LocationError, NodeNotFoundError, StoreError, UnsupportedError
 
 
 def axis_names(image: Image) -> str:
@@ -375,3 +376,20 @@ def test_a_window_without_extent_is_ignored(start: int, end: int, expected: tupl
 )
 def test_units_with_a_spacing_are_divided(unit: str | None, expected: tuple[float, str | None]) -> None:
     assert split_unit(unit) == expected
+
+
+def test_a_group_without_an_image_states_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
+    class UnlistedGroup(FakeGroup):
+        name = "/"
+
+        def names(self) -> list[str]:
+            raise StoreError("the server does not list")
+
+    (problem,) = describe(FakeGroup(members={"a": FakeGroup()})).problems
+    assert "Double-click an array" in problem
+    group = UnlistedGroup(members={"a": FakeGroup()})
+    group.store = MemoryStore()
+    group.store.listable = False
+    (problem,) = describe(group).problems
+    assert "its server does not list them" in problem
+    assert "the store cannot list" in caplog.text

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import zarrfs
-from zarrfs.errors import NodeNotFoundError, UnsupportedError, ZarrError
+from zarrfs.errors import NodeNotFoundError, StoreError, UnsupportedError, ZarrError
 from zarrfs.ngff import Ngff, Plate, load
 from zarrfs.ngff.members import member_names
 from zarrfs_viewer.images.image import Image, ImageEntry, ImageLevel
@@ -97,7 +97,7 @@ class Dataset:
         index = int(number) if number.isdigit() else 0
         if index >= len(ngff.multiscales):
             raise NodeNotFoundError(
-                f"{self.location}: {path or 'the group'!r} has no image: {_no_image_reason(ngff)}"
+                f"{self.location}: {path or 'the group'!r} has no image: {_no_image_reason(ngff, node)}"
             )
         return image_from_multiscales(node, ngff, index, name, path, as_labels)
 
@@ -168,7 +168,7 @@ def describe(node: Any, location: str = "", path: str = "") -> Dataset:
         )
     if kind != "plate" and not images:
         kind = "undisplayable" if ngff else "group"
-        problems.append(_no_image_reason(ngff))
+        problems.append(_no_image_reason(ngff, node))
     return Dataset(
         location, path, kind, name, node, images, ngff.plate, ngff.version, dict(node.attrs), tuple(problems)
     )
@@ -213,7 +213,7 @@ def _member_entries(group: Any) -> tuple[ImageEntry, ...]:
     return tuple(entries or flat)
 
 
-def _no_image_reason(ngff: Ngff) -> str:
+def _no_image_reason(ngff: Ngff, node: Any) -> str:
     if ngff.draft:
         return "its images are described in a way that only drafts later than OME-NGFF 0.5 define"
     if ngff.plate is not None:
@@ -222,10 +222,13 @@ def _no_image_reason(ngff: Ngff) -> str:
         return "its metadata list no image"
     if ngff:
         return "its metadata list no image that can be opened"
-    return (
-        "This group has no image metadata, and none of its direct members is an array that can be drawn. "
-        "Double-click an array in the hierarchy."
-    )
+    try:
+        node.names()
+    except StoreError:
+        return (
+            "The members of this group are unknown: its server does not list them. Open the URL of an array."
+        )
+    return "This group contains no image of its own. Double-click an array in the hierarchy."
 
 
 def _member(node: Any, path: str) -> Any:
