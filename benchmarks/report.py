@@ -1,7 +1,7 @@
 """The tables of docs/performance.md and the chart, from the results of ``python -m benchmarks --json``.
 
-``python -m benchmarks.report docs/performance.json`` replaces the tables in the ``performance.md`` beside the file,
-between comments like ``<!-- reads -->`` and ``<!-- end of reads -->``, and draws ``performance.svg``.
+``python -m benchmarks.report docs/performance.json`` replaces the tables in ``docs/performance.md``, between
+comments like ``<!-- reads -->`` and ``<!-- end of reads -->``, and draws ``performance.svg``.
 """
 
 from __future__ import annotations

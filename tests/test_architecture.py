@@ -432,7 +432,9 @@ def test_only_the_formats_distinguish_formats() -> None:
     assert [name for name in others if IMPORTS[name] & FORMAT_MODULES] == []
     assert set(MODULES) >= FORMAT_MODULES
     exceptions = [name for name in RULES_FOR_ONE_FORMAT if not format_comparisons(SOURCES[name])]
-    assert [name for name in exceptions if not IMPORTS[name] & FORMAT_MODULES] == [], "needed no more"
+    assert [name for name in exceptions if not IMPORTS[name] & FORMAT_MODULES] == [], (
+        "exceptions that are no longer needed"
+    )
 
 
 def test_comparisons_of_formats_are_found() -> None:

@@ -20,7 +20,7 @@ PATHS_OUTSIDE = ["..", "../secret", "a/../../secret", "/../secret", "a/..", "./.
 
 @pytest.fixture
 def inside(tmp_path: Path) -> Path:
-    """A group beside an array that must not be accessible through it."""
+    """A group, and an array next to it that must not be accessible through the group."""
     write(tmp_path / "secret", v3())
     write(tmp_path / "store", GROUP)
     write(tmp_path / "store" / "image", v3())

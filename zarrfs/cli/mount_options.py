@@ -15,8 +15,8 @@ norelatime strictatime nostrictatime lazytime nolazytime iversion noiversion lou
 """
 
 IGNORED = frozenset(IGNORED_LIST.split())
-"""Options of mount(8) and fstab(5) that do not concern the file system: it decides about them, or FUSE has no such
-feature."""
+"""Options of mount(8) and fstab(5) that are accepted and have no effect: mount(8) handles them itself, or FUSE has no
+such feature."""
 
 IGNORED_PREFIXES = ("x-", "X-", "comment=", "user=", "helper=", "uhelper=", "pri=")
 

@@ -105,7 +105,7 @@ class Omero:
 
 @dataclass(frozen=True)
 class ImageLabel:
-    """The colours and properties of labels. Of repeated labels the last one is used."""
+    """The colours and properties of labels. If a label is repeated, the last entry is used."""
 
     colors: Mapping[int, Rgba] = field(default_factory=dict)
     properties: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)

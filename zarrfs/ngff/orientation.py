@@ -184,7 +184,7 @@ def _alignment(vectors: Sequence[Vector], axes: Sequence[int]) -> float:
 
 
 def _are_nearest(vectors: Sequence[Vector], stated: Sequence[Vector | None]) -> bool:
-    """Return whether no other orientations are nearer to the vectors. Of equally near ones each is a nearest one."""
+    """Return whether ``stated`` are the nearest orientations of the vectors. Several can be equally near."""
     known = [unit for unit in stated if unit is not None]
     if len({unit.index(max(unit, key=abs)) for unit in known}) < len(vectors):
         return False

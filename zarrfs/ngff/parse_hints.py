@@ -69,7 +69,7 @@ def _window(window: Reader | None) -> Window | None:
 
 
 def parse_image_label(image_label: Reader) -> ImageLabel:
-    """Return the model of an ``image-label`` object. Of repeated labels the last one is used."""
+    """Return the model of an ``image-label`` object. If a label is repeated, the last entry is used."""
     colors: dict[int, Rgba] = {}
     for item in image_label.mappings("colors"):
         value, rgba = item.integer("label-value"), _rgba(item)

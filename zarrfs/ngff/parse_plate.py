@@ -32,7 +32,7 @@ def parse_plate(plate: Reader) -> Plate:
 
 
 class _Names:
-    """Names with their positions. Of repeated names the first one is used."""
+    """Names with their positions. If a name is repeated, its first position is used."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = list(names)

@@ -339,7 +339,7 @@ def test_chunks_that_are_locked_are_returned(tmp_path: Path) -> None:
 def test_a_forked_process_writes(tmp_path: Path) -> None:
     array = zarrfs.create_array(tmp_path, shape=VALUES.shape, dtype="uint16", chunks=(5, 8, 10))
     with native() as record:
-        # The locks of threads that the new process does not have are free there.
+        # A lock that another thread holds is free in the new process, which does not have that thread.
         with array._storage.lock((0, 0, 0)):
             array[...] = VALUES
             process = os.fork()

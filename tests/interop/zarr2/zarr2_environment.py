@@ -1,4 +1,4 @@
-"""An environment with zarr-python 2.18, which cannot be installed beside zarr-python 3, and a process in it.
+"""An environment with zarr-python 2.18, which cannot be installed together with zarr-python 3, and a process in it.
 
 The environment is built once in ``.venv-zarr2`` of the checkout. ``Zarr2`` is a process that calls the functions of
 ``zarr2_worker.py`` and returns their results.

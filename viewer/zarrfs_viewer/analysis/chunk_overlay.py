@@ -84,7 +84,7 @@ def missing_chunks(
     image: Image, intent: ViewIntent, viewport: Viewport, level: int, limit: int = 4096
 ) -> tuple[tuple[float, float, float, float], ...]:
     """Return the rectangles (top, left, bottom, right in data coordinates) of the visible missing chunks, or of
-    the missing shards if the array is sharded. Of several channels the first drawn one is examined.
+    the missing shards if the array is sharded. If there are several channels, the first one that is drawn is examined.
 
     Blocks; queries the store once per chunk. If more than ``limit`` chunks are visible, the store is not queried
     and the result is empty. Raises ZarrError.

@@ -119,7 +119,7 @@ def resolve(
     ``intent.labels[].index`` is an index in ``overlays``; if the front image is a label image, it is inserted as
     the first overlay. ``previous`` is used for the hysteresis of the level and for the direction of prefetching.
     ``chunk_budget`` is the limit of cached chunks in bytes, None without a limit. The chunks of the visible tiles are
-    cached if they fit, and the next chunks are prefetched if they fit beside them.
+    cached if they fit, and the next chunks are prefetched if they fit in addition.
     """
     intent = _clipped(intent, image)
     if previous is not None and (

@@ -23,7 +23,7 @@ class History:
     slice. Limits that auto-contrast sets are not a step.
 
     Attributes:
-        others: what belongs to the current settings beside them, such as regions: any value that can be compared.
+        others: further state that is recorded with the settings, such as regions: any value that can be compared.
     """
 
     def __init__(self) -> None:

@@ -17,8 +17,8 @@ ATTRIBUTES = tuple[dict[str, Any], Array | Group | None]
 
 
 MAX_SUMMARIZED = 10_000
-"""Of this many entries of a directory the attributes are returned if they are cheap. A program that reads more entries
-before it looks them up would need longer than the kernel caches the attributes.
+"""The attributes of up to this many entries of a directory are returned if they are cheap. A program that reads more
+entries before it looks them up would need longer than the kernel caches the attributes.
 """
 
 MAX_EXPENSIVE = 32

@@ -117,7 +117,8 @@ class StoredSizes:
             return usage
         elapsed = self._clock() - start
         record.usage, record.usage_seconds = usage, elapsed
-        # The size of an array tells whether the kernel may keep pages if it is determined in the foreground.
+        # A size that takes long to determine is refreshed less often. The others also show whether the kernel may keep
+        # cached pages, so they have to be current.
         pause = 0.0 if elapsed <= MAX_FOREGROUND_SECONDS else (REFRESH_FACTOR + 1) * elapsed
         record.usage_expires = start + max(self._refresh_seconds, pause)
         return usage

@@ -30,7 +30,7 @@ def semantic_findings(document: Mapping[str, Any], version: str) -> Iterator[Fin
         yield from _datasets(item, location)
     yield from _omero(document.get("omero"))
     if isinstance(document.get("image-label"), Mapping) and "multiscales" not in document:
-        yield Finding("/image-label", "a label image must have 'multiscales' beside 'image-label'")
+        yield Finding("/image-label", "a label image must have 'multiscales' in addition to 'image-label'")
     yield from _image_label(document.get("image-label"))
     yield from _plate(document.get("plate"))
     yield from _paths(document, "labels")

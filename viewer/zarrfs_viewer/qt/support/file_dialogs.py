@@ -54,7 +54,7 @@ def ask_open_files(parent: QWidget, title: str, filters: str) -> list[str]:
 
 
 def ask_folder(parent: QWidget, title: str) -> str:
-    """Ask for an existing folder. Returns its path, empty if cancelled. The next dialog begins beside it."""
+    """Ask for an existing folder. Returns its path, empty if cancelled. The next dialog opens in its parent folder."""
     chosen = QFileDialog.getExistingDirectory(parent, title, str(last_folder()))
     _remember_files([chosen])
     return chosen

@@ -35,7 +35,7 @@ class GuiThreadCollector(QObject):
     def freeze(self) -> None:
         """Exclude all existing objects from the collection. Call it when the modules are imported.
 
-        Their objects live as long as the process. Without them a collection takes a third of the time.
+        Their objects exist until the process ends. Without them a collection takes a third of the time.
         """
         gc.freeze()
 

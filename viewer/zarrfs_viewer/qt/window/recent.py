@@ -14,7 +14,7 @@ THUMBNAIL_WIDTH, THUMBNAIL_HEIGHT = 144, 96
 
 
 class RecentLocations:
-    """The recent locations in the settings. Thumbnails are PNG files beside the settings file."""
+    """The recent locations in the settings. Thumbnails are PNG files in the directory of the settings file."""
 
     def __init__(self, settings: QSettings) -> None:
         self._settings = settings

@@ -20,7 +20,7 @@ from zarrfs_viewer.state.view_state import ViewIntent
 __all__ = ["SettingsHistory"]
 
 Others = tuple[tuple[PlaneRegions, ...], tuple[int, bool]]
-"""What the history has beside the settings: the regions and the orientation of the picture."""
+"""The state that the history records with the settings: the regions and the orientation of the picture."""
 
 UPRIGHT = (0, False)
 """The orientation without rotation and mirroring."""

@@ -27,7 +27,7 @@ BUSY_TIMEOUT_SECONDS = 30.0
 FILE_SUFFIXES = ("", "-journal", "-wal", "-shm")
 
 LENGTH = "CASE typeof(v) WHEN 'blob' THEN length(v) ELSE length(CAST(v AS BLOB)) END"
-"""The number of bytes of a value. Of a blob it is known without reading the blob."""
+"""The number of bytes of a value. SQLite determines that of a blob without reading the blob."""
 
 WITHOUT_ROW_IDS = re.compile(r"\bWITHOUT\s+ROWID\b", re.IGNORECASE)
 

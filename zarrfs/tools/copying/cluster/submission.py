@@ -123,7 +123,7 @@ class TaskMonitor:
         self._all_hang_since: float | None = None
 
     def is_updated(self) -> bool:
-        """Ask if it is time to, and return whether the scheduler has sent a new report."""
+        """Return whether the scheduler has sent a new report. Requests the next one if the interval has passed."""
         now = time.monotonic()
         if self._scheduler is None:
             if now < self._next:
