@@ -257,7 +257,7 @@ def test_failures_are_equal(
                 outcome = f"{type(error).__name__}: {error}"
         links = sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_symlink())
         fifos = sum(path.is_fifo() for path in root.rglob("*"))
-        # Of a failed write any chunks may have been written.
+        # A write that fails may have written any of its chunks.
         files = None if outcome else tree(root)
         outcomes.append((outcome, links, fifos, files))
         root.rename(tmp_path / f"old{len(outcomes)}")

@@ -63,7 +63,7 @@ class FakeGroup(dict[str, Any]):
     """A group in memory: a mapping of paths to nodes, with attributes."""
 
     store = MemoryStore()
-    """A store that can list. It does not contain the members."""
+    """A store that supports listing, as callers expect of a group. The members are in the mapping instead."""
 
     def __init__(
         self, attrs: Mapping[str, Any] | None = None, members: Mapping[str, Any] | None = None

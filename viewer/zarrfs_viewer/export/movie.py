@@ -20,7 +20,7 @@ __all__ = ["MAX_FRAMES", "movie_positions", "write_mp4", "write_series"]
 
 MAX_FRAMES = 100_000
 MAX_REASON = 500
-"""Characters of a message of ffmpeg."""
+"""The maximum number of characters of a message of ffmpeg."""
 
 Draw = Callable[[int], Pixels]
 """Returns the picture at a position, as 0xAARRGGBB. All pictures have the same shape."""

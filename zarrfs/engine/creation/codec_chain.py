@@ -16,7 +16,7 @@ __all__ = ["default_serializer", "sharded", "v2_chain", "v3_chain"]
 
 
 def _default_compressor(data_type: DataType) -> dict[str, Any]:
-    """Return Blosc, which decodes fastest, releases the GIL, and supports partial decoding; Zstandard for objects."""
+    """Return Blosc, which supports partial decoding and releases the interpreter lock; Zstandard for objects."""
     if data_type.numpy.hasobject:
         return {"name": "zstd", "configuration": {"level": 3, "checksum": False}}
     return {"name": "blosc", "configuration": _blosc_options(data_type)}

@@ -15,7 +15,7 @@ from zarrfs.errors import LocationError
 __all__ = ["MAX_XML", "check_expansion", "check_files", "check_pages"]
 
 MAX_XML = 1 << 26
-"""Characters of OME-XML. A longer document is ignored."""
+"""The maximum number of characters of OME-XML. A longer document is ignored."""
 
 MAX_TAGS = 4096
 """Tags of a page. tifffile has the same limit."""

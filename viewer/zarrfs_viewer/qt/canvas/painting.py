@@ -63,7 +63,7 @@ HANDLE = 4.0
 POINT = 9.0
 """Half the length of the lines of a point."""
 MAX_BAR = 20
-"""Characters of the label of the scale bar: a unit may be any text."""
+"""The maximum number of characters of the label of the scale bar: a unit may be any text."""
 
 
 def device_rect(viewport: Viewport, rect: Rect) -> QRectF:

@@ -23,7 +23,9 @@ MAX_TREE_ITEMS = 20_000
 MAX_TREE_DEPTH = 60
 """Levels of the tree. Deeper values are displayed as JSON."""
 MAX_VALUE = 400
-"""Characters of a value in the tree. The tooltip contains up to ``MAX_TEXT``; the menu copies the whole value."""
+"""The maximum number of characters of a value in the tree. The tooltip contains up to
+``MAX_TEXT``; the menu copies the whole value.
+"""
 
 
 def item_at(parent: QTreeWidgetItem, pointer: str) -> QTreeWidgetItem | None:

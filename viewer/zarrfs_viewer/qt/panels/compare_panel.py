@@ -22,7 +22,7 @@ __all__ = ["ComparePanel"]
 
 HINT = "Select a node and set it as reference. Then select another node to compare its metadata."
 MAX_VALUE = 400
-"""Characters of a value in a cell. The tooltip contains more."""
+"""The maximum number of characters of a value in a cell. The tooltip contains more."""
 
 Node: TypeAlias = "zarrfs.Array | zarrfs.Group"
 

@@ -39,7 +39,7 @@ SPACING = 6
 LABEL_WIDTH = 80
 """Pixels. The label becomes wider for longer texts, but not narrower again, so that the slider does not move."""
 MAX_AXIS = 20
-"""Characters of the name of an axis beside its slider. The tooltip contains the whole name."""
+"""The maximum number of characters of the name of an axis beside its slider. The tooltip contains the whole name."""
 
 
 class DimensionsPanel(QWidget):

@@ -28,7 +28,7 @@ from zarrfs_viewer.qt.support.widgets import copy_to_clipboard, return_focus_on_
 __all__ = ["ValuesView"]
 
 MAX_NUMBER = 2000
-"""Characters of the value of an array of rank 0."""
+"""The maximum number of characters of the value of an array of rank 0."""
 MEASURED_ROWS = 40
 """The widths of columns follow from the texts of this number of rows."""
 MAX_COLUMN_WIDTH = 320

@@ -32,22 +32,22 @@ __all__ = [
 ]
 
 MAX_NAME = 40
-"""Characters of a name in a control, such as a check box, whose width depends on its text."""
+"""The maximum number of characters of a name in a control, such as a check box, whose width depends on its text."""
 
 MAX_TITLE = 150
-"""Characters of a name in the title of a window."""
+"""The maximum number of characters of a name in the title of a window."""
 
 MAX_LINE = 300
-"""Characters of a line in a label, list or tree."""
+"""The maximum number of characters of a line in a label, list or tree."""
 
 MAX_TEXT = 2000
-"""Characters of a message or tooltip."""
+"""The maximum number of characters of a message or tooltip."""
 
 MAX_DOCUMENT = 1 << 20
-"""Characters of a document in a text editor."""
+"""The maximum number of characters of a document in a text editor."""
 
 MAX_DOCUMENT_LINE = 4000
-"""Characters of one line in a text editor, which lays out complete lines."""
+"""The maximum number of characters of one line in a text editor, which lays out complete lines."""
 
 ELLIPSIS = "…"
 
