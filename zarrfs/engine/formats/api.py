@@ -85,13 +85,16 @@ def array_from_document(document: Mapping[str, Any], where: str) -> ArraySpec:
     return v3_arrays.parse_array(document, where)
 
 
-def array_template(data: Buffer) -> tuple[ArraySpec, Mapping[str, Any]] | None:
-    """Return the template of an array that the bytes of a ``zarr.json`` match, and the attributes of the array.
+def array_template(
+    document: Buffer, zarr_format: int = 3, attributes: Buffer | None = None
+) -> tuple[ArraySpec, Mapping[str, Any]] | None:
+    """Return the template of an array that its documents match, and the attributes of the array.
 
-    The template is the specification without the attributes and without the units that are among them. It is the same
+    ``document`` are the bytes of a ``zarr.json``, or those of a ``.zarray`` with the ``.zattrs`` as ``attributes``. The
+    template is the specification without the attributes and without the units that are among them. It is the same
     object for all arrays that differ in their attributes only. None if no such array has been opened before.
     """
-    return v3.array_template(data)
+    return v2.array_template(document, attributes) if zarr_format == 2 else v3.array_template(document)
 
 
 def consolidation(zarr_format: int | str) -> Consolidation | None:

@@ -25,9 +25,17 @@ from zarrfs.engine.formats.byte_order import stored_data_type
 from zarrfs.engine.formats.consolidated import Consolidated, documents_by_path
 from zarrfs.engine.formats.dimension_names import attributes_with_names, dimension_names_from_attributes
 from zarrfs.engine.formats.features import FormatFeatures
-from zarrfs.engine.formats.json_document import MAX_NODE_DOCUMENT, location, read_object, write_object
+from zarrfs.engine.formats.json_document import (
+    MAX_NODE_DOCUMENT,
+    location,
+    parse_object,
+    read_document,
+    read_object,
+    write_object,
+)
 from zarrfs.engine.formats.paths import join, paths_above
 from zarrfs.engine.formats.v2_codecs import chain_from_v2, chain_to_v2
+from zarrfs.engine.formats.v2_templates import V2Templates
 from zarrfs.engine.json_checks import (
     expect_list,
     expect_object,
@@ -36,11 +44,11 @@ from zarrfs.engine.json_checks import (
     unexpected_value,
 )
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
-from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.base import Buffer, Store
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.logs import logger
 
-__all__ = ["V2Format", "array_document", "group_document", "parse_array", "parse_group"]
+__all__ = ["V2Format", "array_document", "array_template", "group_document", "parse_array", "parse_group"]
 
 ARRAY_KEY = ".zarray"
 GROUP_KEY = ".zgroup"
@@ -61,6 +69,20 @@ _ARRAY_KEYS = (
 _REQUIRED_ARRAY_KEYS = _ARRAY_KEYS[:8]
 
 _OBJECT_CODECS = {"vlen-utf8": "string", "vlen-bytes": "bytes"}
+
+
+_templates = V2Templates()
+
+
+def array_template(data: Buffer, attributes: Buffer | None) -> tuple[ArraySpec, Mapping[str, Any]] | None:
+    """Return the template of an array that the bytes of a ``.zarray`` match, and the attributes of a ``.zattrs``."""
+    return _templates.match(data, attributes)
+
+
+def _known_or_parsed(data: Buffer, where: str, limit: int) -> tuple[bytes, dict[str, Any] | None]:
+    """Return the bytes of a ``.zarray``, and its value if it has to be interpreted."""
+    raw = bytes(data)
+    return raw, None if _templates.is_known(raw) else parse_object(raw, where, limit)
 
 
 # -- documents to the model ----------------------------------------------------------------------------------
@@ -259,12 +281,9 @@ class V2Format(Format):
     )
 
     def read(self, store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:
-        key = join(path, ARRAY_KEY)
-        document = read_object(store, key, MAX_NODE_DOCUMENT)
-        if document is not None:
-            return self._array(
-                store, path, document, self._attributes(store, path), location(store, key), allow_pickle
-            )
+        array = self._stored_array(store, path, allow_pickle)
+        if array is not None:
+            return array
         key = join(path, GROUP_KEY)
         document = read_object(store, key, MAX_NODE_DOCUMENT)
         if document is None:
@@ -273,6 +292,25 @@ class V2Format(Format):
         if use_consolidated and store.exists(join(path, CONSOLIDATED_KEY)):
             return replace(group, consolidated=self._consolidated(store, path, allow_pickle))
         return group
+
+    def _stored_array(self, store: Store, path: str, allow_pickle: bool) -> ArraySpec | None:
+        key = join(path, ARRAY_KEY)
+        found = read_document(store, key, _known_or_parsed, MAX_NODE_DOCUMENT)
+        if found is None:
+            return None
+        data, document = found
+        attributes = self._attributes(store, path)
+        where = location(store, key)
+        known = _templates.find(data, attributes) if document is None else None
+        if known is not None:
+            return known
+        if document is None:
+            document = parse_object(data, where)
+        spec = self._array(store, path, document, attributes, where, allow_pickle)
+        # Arrays that need this option would be interpreted without it.
+        if not allow_pickle:
+            _templates.add(data, spec)
+        return spec
 
     def _attributes(self, store: Store, path: str) -> dict[str, Any]:
         return read_object(store, join(path, ATTRIBUTES_KEY)) or {}

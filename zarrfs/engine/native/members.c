@@ -3,6 +3,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,11 +14,15 @@
 #include "native.h"
 
 #define DOCUMENT "zarr.json"
+#define V2_ARRAY ".zarray"
+#define V2_GROUP ".zgroup"
+#define V2_ATTRIBUTES ".zattrs"
 #define TEMPORARY_PREFIX ".zarrfs-writing-"
 #define MEMBER_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
 #define MAX_DEPTH 32
 #define ENTRIES_NBYTES 4096
-#define RESULTS 5
+#define RESULTS 10
+#define MAX_DOCUMENTS 2 /* of one member */
 #define NS_PER_SECOND 1000000000LL
 
 /* The layout of getdents64. */
@@ -28,11 +34,19 @@ struct entry {
     char name[];
 };
 
+struct document {
+    int64_t start; /* in the buffer, -1 if there is no document */
+    int64_t nbytes;
+};
+
 struct scan {
-    unsigned char *buffer; /* where the document goes */
-    int64_t limit;         /* the maximum size of the document */
-    int64_t document;      /* its size, -1 if there is none */
-    int64_t entries;       /* how many entries may still be examined */
+    unsigned char *buffer;
+    int64_t used;    /* how much of the buffer is used */
+    int64_t limit;   /* the maximum size of a document */
+    int64_t entries; /* how many entries may still be examined */
+    int is_shallow;  /* whether directories in the member are not examined */
+    struct document v3, v2, attributes;
+    struct stat status; /* of the document that describes the array */
     int64_t keys, nbytes, newest;
 };
 
@@ -43,21 +57,23 @@ static void count_file(struct scan *scan, const struct stat *status) {
     if (modified > scan->newest) scan->newest = modified;
 }
 
-static int read_document(struct scan *scan, int directory) {
-    int fd = openat(directory, DOCUMENT, READ_FLAGS);
+static int read_document(struct scan *scan, int directory, const char *name, struct document *document) {
+    int fd = openat(directory, name, READ_FLAGS);
     if (fd < 0) return -1;
     struct stat status;
     int failed = fstat(fd, &status) || !S_ISREG(status.st_mode) || status.st_size > scan->limit;
     int64_t done = 0;
     while (!failed && done < status.st_size) {
-        ssize_t count = pread(fd, scan->buffer + done, (size_t)(status.st_size - done), done);
+        ssize_t count = pread(fd, scan->buffer + scan->used + done, (size_t)(status.st_size - done), done);
         if (count < 0 && errno == EINTR) continue;
         failed = count <= 0;
         if (!failed) done += count;
     }
     close(fd);
-    if (failed) return -1;
-    scan->document = done;
+    if (failed || document->start >= 0) return -1;
+    *document = (struct document){scan->used, done};
+    scan->used += done;
+    if (document != &scan->attributes) scan->status = status;
     count_file(scan, &status);
     return 0;
 }
@@ -70,6 +86,13 @@ static int scan_entry(struct scan *scan, int directory, const struct entry *entr
     if (--scan->entries < 0) return -1;
     if (entry->type == DT_LNK || entry->type == DT_UNKNOWN) return -1;
     if (!strncmp(name, TEMPORARY_PREFIX, strlen(TEMPORARY_PREFIX))) return 0;
+    if (depth == 0) {
+        if (!strcmp(name, DOCUMENT)) return read_document(scan, directory, name, &scan->v3);
+        if (!strcmp(name, V2_ARRAY)) return read_document(scan, directory, name, &scan->v2);
+        if (!strcmp(name, V2_ATTRIBUTES)) return read_document(scan, directory, name, &scan->attributes);
+        if (!strcmp(name, V2_GROUP)) return -1;
+        if (scan->is_shallow) return 0;
+    }
     if (entry->type == DT_DIR) {
         if (depth == MAX_DEPTH) return -1;
         int below = openat(directory, name, MEMBER_FLAGS);
@@ -77,11 +100,6 @@ static int scan_entry(struct scan *scan, int directory, const struct entry *entr
         int failed = scan_directory(scan, below, depth + 1);
         close(below);
         return failed;
-    }
-    if (depth == 0) {
-        if (!strcmp(name, DOCUMENT)) return read_document(scan, directory);
-        /* The node has documents of another format too, which causes a warning. */
-        if (!strcmp(name, ".zarray") || !strcmp(name, ".zgroup")) return -1;
     }
     struct stat status;
     if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW)) return errno == ENOENT ? 0 : -1;
@@ -105,26 +123,84 @@ static int scan_directory(struct scan *scan, int directory, int depth) {
     }
 }
 
-int64_t zarrfs_scan_members(int directory, const char *names, int64_t count, unsigned char *buffer, int64_t capacity,
-                            int64_t limit, int64_t max_entries, int64_t *results) {
-    int64_t used = 0;
-    for (int64_t i = 0; i < count; i++, names += strlen(names) + 1) {
-        if (capacity - used < limit) return i;
-        struct scan scan = {buffer + used, limit, -1, max_entries, 0, 0, 0};
-        int64_t *result = results + i * RESULTS;
+/* Examine one member. Return -1 if it is not an array that the documents describe completely. */
+static int scan_member(struct scan *scan, int directory, const char *name) {
+    if (!*name || strchr(name, '/') || !strcmp(name, ".") || !strcmp(name, "..")) return -1;
+    int member = openat(directory, name, MEMBER_FLAGS);
+    if (member < 0) return -1;
+    int failed = scan_directory(scan, member, 0);
+    close(member);
+    /* A node with documents of both formats causes a warning. A .zattrs next to a zarr.json has no meaning. */
+    return failed || (scan->v3.start < 0) == (scan->v2.start < 0) ? -1 : 0;
+}
+
+/* A part of the members, examined by one thread. */
+struct part {
+    int directory, is_shallow;
+    const char *names;
+    int64_t first, count; /* the numbers of the members */
+    unsigned char *buffer;
+    int64_t start, stop; /* the part of the buffer */
+    int64_t limit, max_entries;
+    int64_t *results;
+    int64_t done;
+};
+
+static void *scan_part(void *argument) {
+    struct part *part = argument;
+    const char *name = part->names;
+    int64_t used = part->start;
+    for (part->done = 0; part->done < part->count; part->done++, name += strlen(name) + 1) {
+        if (part->stop - used < MAX_DOCUMENTS * part->limit) break;
+        struct document none = {-1, 0};
+        struct scan scan = {.buffer = part->buffer, .used = used, .limit = part->limit};
+        scan.entries = part->max_entries;
+        scan.is_shallow = part->is_shallow;
+        scan.v3 = scan.v2 = scan.attributes = none;
+        int64_t *result = part->results + (part->first + part->done) * RESULTS;
         result[0] = -1;
-        if (!*names || strchr(names, '/') || !strcmp(names, ".") || !strcmp(names, "..")) continue;
-        int member = openat(directory, names, MEMBER_FLAGS);
-        if (member < 0) continue;
-        int failed = scan_directory(&scan, member, 0);
-        close(member);
-        if (failed || scan.document < 0) continue;
-        result[0] = used;
-        result[1] = scan.document;
-        result[2] = scan.keys;
-        result[3] = scan.nbytes;
-        result[4] = scan.newest;
-        used += scan.document;
+        if (scan_member(&scan, part->directory, name)) continue;
+        struct document document = scan.v3.start >= 0 ? scan.v3 : scan.v2;
+        result[0] = document.start;
+        result[1] = document.nbytes;
+        result[2] = scan.v3.start >= 0 ? -2 : scan.attributes.start;
+        result[3] = scan.attributes.nbytes;
+        result[4] = scan.keys;
+        result[5] = scan.nbytes;
+        result[6] = scan.newest;
+        result[7] = scan.status.st_mode;
+        result[8] = scan.status.st_uid;
+        result[9] = scan.status.st_gid;
+        used = scan.used;
     }
-    return count;
+    return NULL;
+}
+
+int64_t zarrfs_scan_members(int directory, const char *names, int64_t count, unsigned char *buffer, int64_t capacity,
+                            int64_t limit, int64_t max_entries, int is_shallow, int is_parallel, int64_t *results) {
+    struct part first = {.directory = directory, .is_shallow = is_shallow, .names = names, .count = count};
+    first.buffer = buffer;
+    first.stop = capacity;
+    first.limit = limit;
+    first.max_entries = max_entries;
+    first.results = results;
+    if (!is_parallel || count < 2) {
+        scan_part(&first);
+        return first.done;
+    }
+    struct part second = first;
+    first.count = second.first = count / 2;
+    second.count = count - first.count;
+    for (int64_t i = 0; i < first.count; i++) second.names += strlen(second.names) + 1;
+    first.stop = second.start = capacity / 2;
+    pthread_t thread;
+    /* Signals are delivered to the threads of the interpreter only. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int is_started = !pthread_create(&thread, NULL, scan_part, &second);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    scan_part(&first);
+    if (is_started) pthread_join(thread, NULL);
+    return first.done < first.count || !is_started ? first.done : first.done + second.done;
 }

@@ -14,14 +14,15 @@ from functools import cache
 from typing import NamedTuple
 
 from zarrfs.engine.native.library import NativeLibrary, native_library
+from zarrfs.engine.parallel import CORES
 from zarrfs.engine.stores.base import Usage
 from zarrfs.engine.stores.local_files import read_at
 from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
 
 __all__ = ["MAX_ENTRIES", "ScannedMember", "scan_members"]
 
-DOCUMENT = "zarr.json"
-OTHER_DOCUMENTS = (".zarray", ".zgroup")
+DOCUMENT, V2_ARRAY, V2_ATTRIBUTES, V2_GROUP = "zarr.json", ".zarray", ".zattrs", ".zgroup"
+DOCUMENTS = (DOCUMENT, V2_ARRAY, V2_ATTRIBUTES)
 
 MAX_ENTRIES = 256
 """A member with more files and directories is not scanned: that would take too long for one step of a listing."""
@@ -33,31 +34,54 @@ BUFFER_NBYTES = 256 << 10
 DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 FILE_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
 
-_RESULTS = 5
+MIN_PARALLEL = 16
+"""Fewer members are scanned on the calling thread."""
+
+_RESULTS = 10
 """The number of values that the native function returns for each member."""
+
+_V3 = -2
+"""The native function returns this in place of the position of the attributes."""
 
 
 class ScannedMember(NamedTuple):
-    """A member of a group: the bytes of its ``zarr.json``, and what its files occupy, as ``Store.usage`` returns it."""
+    """An array in a group.
 
+    Attributes:
+        zarr_format: 3 or 2.
+        document: the bytes of ``zarr.json``, or of ``.zarray``.
+        attributes: the bytes of ``.zattrs``, None if there is none or the format is 3.
+        usage: what its files occupy, as ``Store.usage`` returns it. None if it was not determined.
+        access: the mode, the user and the group of the document.
+    """
+
+    zarr_format: int
     document: bytes
-    usage: Usage
+    attributes: bytes | None
+    usage: Usage | None
+    access: tuple[int, int, int]
 
 
 def scan_members(
-    directory: int, names: Sequence[str], max_document: int, max_entries: int = MAX_ENTRIES
+    directory: int,
+    names: Sequence[str],
+    max_document: int,
+    max_entries: int = MAX_ENTRIES,
+    *,
+    with_usage: bool = True,
 ) -> list[ScannedMember | None]:
-    """Return the members ``names`` of the directory of a group, an open file descriptor.
+    """Return the arrays ``names`` in the directory of a group, an open file descriptor.
 
-    A member is None if it has no ``zarr.json`` or one of more than ``max_document`` bytes, a symbolic link anywhere in
-    it, documents of Zarr v2, or more than ``max_entries`` entries, or if it cannot be read: the caller opens it in the
-    ordinary way, which supports everything and reports errors.
+    A member is None if it has no document of an array or one of more than ``max_document`` bytes, a symbolic link
+    anywhere in it, documents of two formats, or more than ``max_entries`` entries, or if it cannot be read: the caller
+    opens it in the ordinary way, which supports everything and reports errors. Without ``with_usage`` only the files of
+    the member itself are examined, not those of directories in it.
     """
     library = native_library()
     function = None if library is None else _native_function(library)
     if function is None or any("\0" in name for name in names):
-        return [_scan(directory, name, max_document, max_entries) for name in names]
-    return _scan_natively(function, directory, names, max_document, max_entries)
+        return [_scan(directory, name, max_document, max_entries, with_usage) for name in names]
+    return _scan_natively(function, directory, names, max_document, max_entries, with_usage)
 
 
 @cache
@@ -74,6 +98,7 @@ def _native_function(library: NativeLibrary) -> ctypes._NamedFuncPointer | None:
         ctypes.c_int64,
         ctypes.c_void_p,
         *(ctypes.c_int64,) * 3,
+        *(ctypes.c_int,) * 2,
         ctypes.c_void_p,
     ]
     return function
@@ -85,9 +110,10 @@ def _scan_natively(
     names: Sequence[str],
     max_document: int,
     max_entries: int,
+    with_usage: bool,
 ) -> list[ScannedMember | None]:
     members: list[ScannedMember | None] = []
-    buffer = bytearray(max(BUFFER_NBYTES, max_document))
+    buffer = bytearray(max(BUFFER_NBYTES, 4 * max_document))  # two documents for each of two threads
     address = ctypes.addressof((ctypes.c_char * len(buffer)).from_buffer(buffer))
     while len(members) < len(names):
         encoded = [os.fsencode(name) for name in names[len(members) :]]
@@ -100,27 +126,38 @@ def _scan_natively(
             len(buffer),
             max_document,
             max_entries,
+            not with_usage,
+            CORES > 1 and len(encoded) >= MIN_PARALLEL,
             results,
         )
         values = results[: count * _RESULTS]
         for first in range(0, len(values), _RESULTS):
-            start, nbytes, keys, stored, newest = values[first : first + _RESULTS]
+            start, nbytes, other, other_nbytes, keys, stored, newest, *access = values[first : first + _RESULTS]
+            if start < 0:
+                members.append(None)
+                continue
             members.append(
-                None
-                if start < 0
-                else ScannedMember(bytes(buffer[start : start + nbytes]), Usage(keys, stored, newest / 1e9))
+                ScannedMember(
+                    3 if other == _V3 else 2,
+                    bytes(buffer[start : start + nbytes]),
+                    None if other < 0 else bytes(buffer[other : other + other_nbytes]),
+                    Usage(keys, stored, newest / 1e9) if with_usage else None,
+                    (access[0], access[1], access[2]),
+                )
             )
     return members
 
 
-def _scan(directory: int, name: str, max_document: int, max_entries: int) -> ScannedMember | None:
+def _scan(
+    directory: int, name: str, max_document: int, max_entries: int, with_usage: bool
+) -> ScannedMember | None:
     """Do what the native function does."""
     if not name or "/" in name or "\0" in name or name in (".", ".."):
         return None
     try:
         member = os.open(name, DIRECTORY_FLAGS, dir_fd=directory)
         try:
-            return _Scan(max_document, max_entries).member(member)
+            return _Scan(max_document, max_entries, with_usage).member(member)
         finally:
             os.close(member)
     except (OSError, _NotSimpleError):
@@ -134,19 +171,32 @@ class _NotSimpleError(Exception):
 class _Scan:
     """The scan of one member."""
 
-    def __init__(self, max_document: int, max_entries: int) -> None:
+    def __init__(self, max_document: int, max_entries: int, with_usage: bool) -> None:
         self._max_document = max_document
         self._entries = max_entries
-        self._document: bytes | None = None
+        self._with_usage = with_usage
+        self._documents: dict[str, tuple[bytes, os.stat_result]] = {}
         self._statuses: list[os.stat_result] = []
 
     def member(self, directory: int) -> ScannedMember:
         self._scan(directory, 0)
-        if self._document is None:
+        if (DOCUMENT in self._documents) == (V2_ARRAY in self._documents):
             raise _NotSimpleError
-        newest = max(status.st_mtime_ns for status in self._statuses)
-        nbytes = sum(status.st_size for status in self._statuses)
-        return ScannedMember(self._document, Usage(len(self._statuses), nbytes, newest / 1e9))
+        zarr_format = 3 if DOCUMENT in self._documents else 2
+        document, status = self._documents[DOCUMENT if zarr_format == 3 else V2_ARRAY]
+        attributes = self._documents.get(V2_ATTRIBUTES) if zarr_format == 2 else None
+        usage = None
+        if self._with_usage:
+            newest = max(status.st_mtime_ns for status in self._statuses)
+            nbytes = sum(status.st_size for status in self._statuses)
+            usage = Usage(len(self._statuses), nbytes, newest / 1e9)
+        return ScannedMember(
+            zarr_format,
+            document,
+            None if attributes is None else attributes[0],
+            usage,
+            (status.st_mode, status.st_uid, status.st_gid),
+        )
 
     def _scan(self, directory: int, depth: int) -> None:
         with os.scandir(directory) as entries:
@@ -159,6 +209,14 @@ class _Scan:
             raise _NotSimpleError
         if entry.name.startswith(TEMPORARY_PREFIX):
             return
+        if depth == 0:
+            if entry.name in DOCUMENTS:
+                self._read_document(directory, entry.name)
+                return
+            if entry.name == V2_GROUP:
+                raise _NotSimpleError
+            if not self._with_usage:
+                return
         if entry.is_dir(follow_symlinks=False):
             if depth == MAX_DEPTH:
                 raise _NotSimpleError
@@ -168,11 +226,6 @@ class _Scan:
             finally:
                 os.close(below)
             return
-        if depth == 0 and entry.name == DOCUMENT:
-            self._read_document(directory)
-            return
-        if depth == 0 and entry.name in OTHER_DOCUMENTS:
-            raise _NotSimpleError
         try:
             status = os.lstat(entry.name, dir_fd=directory)
         except FileNotFoundError:  # It was deleted.
@@ -181,15 +234,16 @@ class _Scan:
             raise _NotSimpleError
         self._statuses.append(status)
 
-    def _read_document(self, directory: int) -> None:
-        fd = os.open(DOCUMENT, FILE_FLAGS, dir_fd=directory)
+    def _read_document(self, directory: int, name: str) -> None:
+        fd = os.open(name, FILE_FLAGS, dir_fd=directory)
         try:
             status = os.fstat(fd)
             if not stat.S_ISREG(status.st_mode) or status.st_size > self._max_document:
                 raise _NotSimpleError
-            self._document = read_at(fd, status.st_size, 0)
+            data = read_at(fd, status.st_size, 0)
         finally:
             os.close(fd)
-        if len(self._document) != status.st_size:
+        if len(data) != status.st_size:
             raise _NotSimpleError
+        self._documents[name] = data, status
         self._statuses.append(status)

@@ -16,7 +16,7 @@
 
 /* The version of the structures and functions below; structures.py has the same number. */
 #ifndef ZARRFS_NATIVE_VERSION
-#define ZARRFS_NATIVE_VERSION 6
+#define ZARRFS_NATIVE_VERSION 7
 #endif
 
 #define ZARRFS_EXPORT __attribute__((visibility("default")))
@@ -141,14 +141,18 @@ ZARRFS_EXPORT int zarrfs_check(const struct zarrfs_read *read);
 /* Execute tasks until none is left (return 0) or the budget is used up (return 1; call again to continue). No thread
  * is left running. `read` must have passed zarrfs_check. */
 ZARRFS_EXPORT int zarrfs_execute(struct zarrfs_read *read);
-/* Read the document zarr.json of `count` directories below `directory`, whose names follow each other with a zero byte
- * after each, and count the files in them. Per directory `results` receives five values: the offset of the document in
- * `buffer`, its size, the number of files, their bytes, and the latest modification in nanoseconds. The offset is -1 if
- * there is anything else than directories and files, another format, more than `max_entries` entries, a document of
- * more than `limit` bytes or none, or an error. Returns how many directories were examined before less than `limit`
- * bytes of the buffer were free. */
+/* Read the documents of the arrays in `count` directories below `directory`, whose names follow each other with a zero
+ * byte after each, and count the files in them. Per directory `results` receives ten values: the offset in `buffer` of
+ * zarr.json or .zarray and its size, the offset of .zattrs next to .zarray (-1 if there is none, -2 next to zarr.json)
+ * and its size, the number of files, their bytes, the latest modification in nanoseconds, and the mode, the user and the group of the
+ * first document. The first offset is -1 if there is anything else than directories and files, a group of version 2,
+ * documents of two versions, more than `max_entries` entries, a document of more than `limit` bytes or none, or an
+ * error. With `is_shallow` directories in the directories are not examined, and files other than documents not counted.
+ * With `is_parallel` two threads are used. Returns how many directories were examined before less than the size of two
+ * documents was free in the buffer, or in half of it. */
 ZARRFS_EXPORT int64_t zarrfs_scan_members(int directory, const char *names, int64_t count, unsigned char *buffer,
-                                          int64_t capacity, int64_t limit, int64_t max_entries, int64_t *results);
+                                          int64_t capacity, int64_t limit, int64_t max_entries, int is_shallow,
+                                          int is_parallel, int64_t *results);
 /* Decode one step to exactly `capacity` bytes; return 0 on success. For the checks at load time and for tests. */
 ZARRFS_EXPORT int zarrfs_decode_step(const struct zarrfs_functions *functions, int step, const unsigned char *data,
                                      int64_t size, unsigned char *out, int64_t capacity);

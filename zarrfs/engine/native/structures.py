@@ -17,7 +17,7 @@ __all__ = [
     "ShardStructure",
 ]
 
-VERSION = 6
+VERSION = 7
 MAX_NDIM = 16
 MAX_STEPS = 4
 

@@ -154,6 +154,6 @@ def _large_usage(array: Array) -> Usage:
                 (member,) = scan_members(directory, [name], MAX_DOCUMENT_NBYTES, sys.maxsize)
             finally:
                 os.close(directory)
-            if member is not None:
+            if member is not None and member.usage is not None:
                 return member.usage
     return array.usage()

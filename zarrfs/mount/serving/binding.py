@@ -16,6 +16,7 @@ from typing import Any
 
 from zarrfs.engine.codecs.pipeline.scratch import release_scratch
 from zarrfs.errors import MountError
+from zarrfs.mount.serving.file_statuses import StatusLayout
 
 __all__ = ["BINDING_VARIABLE", "Binding", "load_binding"]
 
@@ -27,9 +28,6 @@ READDIR_PLUS = 1
 """The flag of a request for a directory with the attributes of its entries."""
 FILL_DIR_PLUS = 2
 """The flag of an entry that has all attributes."""
-
-TIMES = ("st_atime", "st_mtime", "st_ctime")
-NANOSECONDS = 1_000_000_000
 
 MODULES = {"mfusepy": "mfusepy", "fusepy": "fuse"}
 
@@ -72,9 +70,11 @@ class Binding:
             arguments |= {"max_threads": MAX_THREADS, "max_idle_threads": MAX_THREADS}
         fuse = self._module.FUSE
         if self._is_libfuse_3:
+            layout = StatusLayout(self._module.c_stat)
             methods: dict[str, Any] = {
+                "getattr_fuse_3": _status_reader(layout),
                 "rename_fuse_3": _rename_with_flags,
-                "readdir_fuse_3": _directory_reader(self._module),
+                "readdir_fuse_3": _directory_reader(self._module, layout),
             }
             if self._libfuse_version >= MAX_THREADS_VERSION:
                 methods["_wrapper"] = _keeping_thread_state(fuse._wrapper)
@@ -125,7 +125,19 @@ def _keeping_thread_state(call: Callable[..., int]) -> Callable[..., int]:
     return keep
 
 
-def _directory_reader(module: Any) -> Callable[..., int]:
+def _status_reader(layout: StatusLayout) -> Callable[..., int]:
+    """Return the method of libfuse 3 that determines the attributes of a file."""
+
+    def read_status(fuse: Any, path: bytes | None, target: Any, file: Any) -> int:
+        handle = file.contents if file else None
+        attributes = fuse.operations.getattr(None if path is None else os.fsdecode(path), handle)
+        layout.write(attributes, target.contents)
+        return 0
+
+    return read_status
+
+
+def _directory_reader(module: Any, layout: StatusLayout) -> Callable[..., int]:
     """Return the method of libfuse 3 that reads a directory. mfusepy passes the names of entries only.
 
     The names are passed with the types of the files, so that programs such as ``find`` need no other request, and with
@@ -139,23 +151,16 @@ def _directory_reader(module: Any) -> Callable[..., int]:
             os.fsdecode(path), file.contents.fh, offset, bool(flags & READDIR_PLUS)
         )
         status = module.c_stat()
-        address, nbytes = ctypes.addressof(status), ctypes.sizeof(status)
         reference = ctypes.byref(status)
-        times = {name: getattr(status, name + "spec") for name in TIMES}
         for name, kind, attributes, _ in entries:
             offset += 1
-            ctypes.memset(address, 0, nbytes)
             if attributes is None:
-                status.st_mode = kind
+                layout.write_type(kind, status)
+                is_full = fill(buffer, os.fsencode(name), reference, offset, 0)
             else:
-                for key, value in attributes.items():
-                    time = times.get(key)
-                    if time is None:
-                        setattr(status, key, value)
-                    else:
-                        time.tv_sec, time.tv_nsec = divmod(value, NANOSECONDS)
-            fill_flags = 0 if attributes is None else FILL_DIR_PLUS
-            if fill(buffer, os.fsencode(name), reference, offset, fill_flags):
+                layout.write(attributes, status)
+                is_full = fill(buffer, os.fsencode(name), reference, offset, FILL_DIR_PLUS)
+            if is_full:
                 break  # The page is full.
         return 0
 

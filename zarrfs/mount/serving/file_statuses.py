@@ -1,0 +1,71 @@
+"""Attributes of files as the structure ``stat`` of the system.
+
+The bindings set the fields of the structure one by one, which takes as long as all other work for a listed file.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["StatusLayout"]
+
+NANOSECONDS = 1_000_000_000
+
+INTEGERS = ("st_mode", "st_nlink", "st_uid", "st_gid", "st_rdev", "st_size", "st_blksize", "st_blocks")
+
+TIMES = ("st_atime", "st_mtime", "st_ctime")
+
+CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
+"""The codes of the module struct for unsigned integers by their size."""
+
+
+class StatusLayout:
+    """Where the attributes of a file are in a structure of a FUSE binding.
+
+    The field of an integer has the name of the attribute (``st_size``), the field of a time that name with the ending
+    ``spec`` (``st_mtimespec``). All other bytes are set to 0.
+    """
+
+    def __init__(self, structure: type[ctypes.Structure]) -> None:
+        kinds = {name: (getattr(structure, name).offset, kind) for name, kind, *_ in structure._fields_}
+        integers = sorted((name for name in INTEGERS if name in kinds), key=lambda name: kinds[name][0])
+        self._names = tuple(integers)
+        self._integers = _packer(structure, [kinds[name] for name in integers])
+        self._type = _packer(structure, [kinds["st_mode"]])
+        self._times: list[tuple[str, int, struct.Struct]] = []
+        for name in TIMES:
+            if name + "spec" in kinds:
+                offset, kind = kinds[name + "spec"]
+                parts = [(getattr(kind, part).offset, type_) for part, type_ in kind._fields_]
+                self._times.append((name, offset, _packer(kind, parts, is_signed=True)))
+
+    def write(self, attributes: Mapping[str, Any], target: ctypes.Structure) -> None:
+        """Set the fields of a structure to attributes: integers, and times in nanoseconds since the epoch.
+
+        Attributes that are absent become 0. Raises struct.error if a value does not fit into its field.
+        """
+        get = attributes.get
+        self._integers.pack_into(target, 0, *[get(name, 0) for name in self._names])
+        for name, offset, packer in self._times:
+            packer.pack_into(target, offset, *divmod(get(name, 0), NANOSECONDS))
+
+    def write_type(self, mode: int, target: ctypes.Structure) -> None:
+        """Set the mode of a structure, which contains the type of a file, and all other bytes to 0."""
+        self._type.pack_into(target, 0, mode)
+
+
+def _packer(
+    structure: type[ctypes.Structure], fields: list[tuple[int, Any]], *, is_signed: bool = False
+) -> struct.Struct:
+    """Return a packer of integers at some offsets of a structure, in ascending order. Other bytes become 0."""
+    layout = "="
+    end = 0
+    for offset, kind in fields:
+        nbytes = ctypes.sizeof(kind)
+        code = CODES[nbytes].lower() if is_signed else CODES[nbytes]
+        layout += f"{offset - end}x{code}"
+        end = offset + nbytes
+    return struct.Struct(f"{layout}{ctypes.sizeof(structure) - end}x")
