@@ -14,13 +14,19 @@ import pytest
 import zarrfs
 from tests.mount.test_tree import Clock
 from zarrfs.engine.native import members
+from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.mount.fuse import open_directories
+from zarrfs.mount.fuse.control import ControlOperations
 from zarrfs.mount.fuse.operations import ZarrOperations
+from zarrfs.mount.fuse.permissions import Permissions
 from zarrfs.mount.nodes import node_cache, node_opening
 from zarrfs.mount.reading.streams import REVALIDATION_SECONDS
+from zarrfs.mount.serving.dispatch import Dispatcher
+from zarrfs.mount.serving.statistics import RequestCounters
 from zarrfs.mount.tree import summary_lookups
 from zarrfs.mount.tree.entries import Directory
 from zarrfs.mount.tree.tree import Tree
+from zarrfs.mount.writing.operations import WritableOperations
 
 ATTRIBUTES: list[dict[str, Any]] = [
     {},
@@ -42,8 +48,8 @@ TYPES: list[dict[str, Any]] = [
 ]
 
 
-def operations_of(path: Path, *, summarizes: bool = True, **options: Any) -> ZarrOperations:
-    tree = Tree(zarrfs.open(path, mode="r"), summarizes_arrays=summarizes, **options)
+def operations_of(source: Any, *, summarizes: bool = True, **options: Any) -> ZarrOperations:
+    tree = Tree(zarrfs.open(source, mode="r"), summarizes_arrays=summarizes, **options)
     return ZarrOperations(tree, lambda: None, mounted_at=1.0)
 
 
@@ -58,7 +64,7 @@ def listed(operations: ZarrOperations, path: str = "/") -> dict[str, Any]:
     return {entry.name: entry.attributes for entry in entries[2:]}
 
 
-def assert_listings_are_equal(path: Path, directory: str = "/", **options: Any) -> dict[str, Any]:
+def assert_listings_are_equal(path: Any, directory: str = "/", **options: Any) -> dict[str, Any]:
     """Assert that listings and look-ups agree, whether arrays are opened or not. Return the attributes by name."""
     summarizing = operations_of(path, **options)
     found = listed(summarizing, directory)
@@ -78,8 +84,8 @@ def scanner(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(members, "native_library", lambda: None)
 
 
-def fill(path: Path, count: int, **options: Any) -> zarrfs.Group:
-    group = zarrfs.create_group(path)
+def fill(path: Path, count: int, *, zarr_format: int = 3, **options: Any) -> zarrfs.Group:
+    group = zarrfs.create_group(path, zarr_format=zarr_format)
     for number in range(count):
         array = group.create_array(
             f"a{number:02}", shape=(4, 5), dtype="u2", attributes={"n": number}, **options
@@ -98,6 +104,155 @@ def test_listings_equal_those_of_opened_arrays(options: dict[str, Any], tmp_path
         group.create_array(f"attributes{number}", **options, attributes=attributes)
     found = assert_listings_are_equal(tmp_path / "s.zarr")
     assert len(found) > len(NAMES) + len(ATTRIBUTES)
+
+
+@pytest.mark.parametrize("options", TYPES[:3], ids=lambda options: f"{options['dtype']} {options['shape']}")
+@pytest.mark.usefixtures("scanner")
+def test_listings_of_version_2_equal_those_of_opened_arrays(options: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "s.zarr"
+    group = zarrfs.create_group(path, zarr_format=2)
+    options = {key: value for key, value in options.items() if key != "dimension_names"}
+    names = [
+        {},
+        {"_ARRAY_DIMENSIONS": ["y", "x"]},
+        {"_ARRAY_DIMENSIONS": ["x", "y"]},
+        {"_ARRAY_DIMENSIONS": 3},
+    ]
+    for number, attributes in enumerate([*ATTRIBUTES, *names, *names]):
+        group.create_array(f"a{number}", **options, attributes=attributes)
+        group.create_array(f"F{number}", **options, attributes=attributes, order="F")
+    group.create_group("g")
+    for number in range(3):
+        plain = group.create_array(f"nested{number}", **options)
+        document = json.loads((path / plain.path / ".zarray").read_text())
+        del document["dimension_separator"]  # It is determined by the chunks.
+        (path / plain.path / ".zarray").write_text(json.dumps(document))
+    (path / "a0" / ".zattrs").write_text("")
+    (path / "a1" / ".zattrs").write_text('{"a": 1, "a": 2}')
+    found = assert_listings_are_equal(path)
+    assert {"a0.error.txt", "a1.error.txt", "nested1.npy", "F3.npy"} <= set(found)
+
+
+@pytest.mark.parametrize("kind", ["zip", "memory", "version 2"])
+def test_arrays_of_all_local_stores_are_not_opened(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source: Any = {"zip": tmp_path / "s.zip", "memory": MemoryStore(), "version 2": tmp_path / "s.zarr"}[kind]
+    with zarrfs.create_group(source, zarr_format=2 if kind == "version 2" else 3) as group:
+        for number in range(100):
+            group.create_array(f"a{number:02}", data=np.full((3, 4), number), attributes={"n": number})
+        group.create_group("b").create_array("c", shape=(2,), dtype="u1")
+    opened: list[str] = []
+    open_member = node_opening.open_member
+    monkeypatch.setattr(
+        node_cache, "open_member", lambda root, path: opened.append(path) or open_member(root, path)
+    )
+    found = listed(operations_of(source))
+    assert len(found) == 3 * 100 + 2
+    assert opened == ["a00", "b"]
+    monkeypatch.undo()
+    assert assert_listings_are_equal(source) == found
+
+
+def test_the_levels_of_equal_images_are_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "plate.zarr"
+    group = zarrfs.create_group(path)
+    scales = [[0.5, 0.25], [1.0, 0.5], [2.0, 1.0]]
+    datasets = [
+        {"path": str(level), "coordinateTransformations": [{"type": "scale", "scale": scale}]}
+        for level, scale in enumerate(scales)
+    ]
+    for number in range(8):
+        image = group.create_group(f"field{number}")
+        # The geometry of one image is another one.
+        unit = "nanometer" if number == 5 else "micrometer"
+        own_axes = [{"name": name, "type": "space", "unit": unit} for name in "yx"]
+        image.attrs["ome"] = {"version": "0.5", "multiscales": [{"axes": own_axes, "datasets": datasets}]}
+        for level in range(3):
+            shape = (8 >> level, 16 >> level)
+            image.create_array(str(level), shape=shape, dtype="u2", dimension_names=("y", "x"))
+    opened: list[str] = []
+    open_member = node_opening.open_member
+    monkeypatch.setattr(
+        node_cache, "open_member", lambda root, path: opened.append(path) or open_member(root, path)
+    )
+    operations = operations_of(path)
+    found = {number: listed(operations, f"/field{number}") for number in range(8)}
+    arrays = [each for each in opened if "/" in each]
+    assert arrays == [f"field{number}/{level}" for number in (0, 5) for level in range(3)]
+    monkeypatch.undo()
+    for number, attributes in found.items():
+        assert assert_listings_are_equal(path, f"/field{number}") == attributes
+
+
+def test_listings_of_a_writable_mount(tmp_path: Path) -> None:
+    path = tmp_path / "s.zarr"
+    fill(path, 6)
+
+    def writable(summarizes: bool) -> WritableOperations:
+        tree = Tree(zarrfs.open(path, mode="r+"), summarizes_arrays=summarizes)
+        return WritableOperations(tree, lambda: None, mounted_at=1.0)
+
+    operations = writable(True)
+    try:
+        before = listed(operations)
+        handle = operations.open("/a01.raw", os.O_RDWR)
+        operations.write("/a01.raw", b"\xff", 0, handle)
+        operations.setxattr("/a02.npy", "user.zarr.attrs.n", b'"much longer"', 0)
+        operations.unlink("/a03.json")
+        found = listed(operations)
+        assert set(before) - set(found) == {"a03.json"}
+        assert found["a01.raw"]["st_mtime"] > before["a01.raw"]["st_mtime"]
+        assert found["a02.json"]["st_size"] > before["a02.json"]["st_size"]
+        for name, attributes in found.items():
+            assert operations.getattr(f"/{name}") == attributes
+        operations.release("/a01.raw", handle)
+        stored = listed(operations)
+        others = writable(False)
+        try:
+            expected = listed(others)
+        finally:
+            others.destroy("/")
+        for attributes in (*stored.values(), *expected.values()):
+            for name in ("st_atime", "st_mtime", "st_ctime"):
+                del attributes[name]  # The mount that wrote knows the time of the write.
+        del expected["a03.json"]
+        assert stored == expected
+    finally:
+        operations.destroy("/")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_permissions_are_those_of_the_documents(
+    zarr_format: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.zarr"
+    fill(path, 5, zarr_format=zarr_format)
+    document = "zarr.json" if zarr_format == 3 else ".zarray"
+    (path / "a02" / document).chmod(0o600)
+    (path / "a03" / document).chmod(0o640)
+    counters = RequestCounters()
+    permissions = Permissions(follow_store=True)
+    found = []
+    for summarizes in (True, False):
+        operations = operations_of(path, summarizes=summarizes, with_permissions=True)
+        dispatcher = Dispatcher(operations, {}, ControlOperations(), counters, lambda: None, permissions)
+        for _ in range(2):
+            handle = dispatcher.opendir("/")
+            entries = list(dispatcher.read_directory("/", handle, 0, True))[2:]
+            dispatcher.releasedir("/", handle)
+            found.append({entry.name: entry.attributes for entry in entries})
+        assert {name: dispatcher.getattr(f"/{name}") for name in found[0]} == found[0]
+    assert all(each == found[0] for each in found[1:])
+    assert found[0]["a02.npy"]["st_mode"] & 0o777 == 0o400
+    assert found[0]["a03.raw"]["st_mode"] & 0o777 == 0o440
+    opened: list[str] = []
+    open_member = node_opening.open_member
+    monkeypatch.setattr(
+        node_cache, "open_member", lambda root, path: opened.append(path) or open_member(root, path)
+    )
+    listed(operations_of(path, with_permissions=True))
+    assert opened == ["a00"]
 
 
 def test_the_sizes_are_those_of_the_bytes_that_are_read(tmp_path: Path) -> None:

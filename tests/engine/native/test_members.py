@@ -24,12 +24,30 @@ PREPARATIONS: dict[str, Callable[[Path], object]] = {
     "nested document": lambda path: (path / "c" / "zarr.json").write_bytes(b"12345"),
     "nested v2": lambda path: (path / "c" / ".zarray").write_bytes(b"12345"),
     "FIFO": lambda path: os.mkfifo(path / "c" / "1"),
+    "attributes of another version": lambda path: (path / ".zattrs").write_bytes(b"{}"),
+    "v2 array": lambda path: (
+        (path / "zarr.json").rename(path / ".zarray"),
+        (path / "0.0").write_bytes(b"12"),
+    ),
+    "v2 attributes": lambda path: (
+        (path / "zarr.json").rename(path / ".zarray"),
+        (path / ".zattrs").write_bytes(b'{"a": 1}'),
+    ),
     "newline\nname": lambda path: (path / "c" / "a\nb").write_bytes(b"1"),
 }
 REFUSED: dict[str, Callable[[Path], object]] = {
     "no document": lambda path: (path / "zarr.json").unlink(),
     "too large": lambda path: (path / "zarr.json").write_bytes(b"x" * (LIMIT + 1)),
     "v2": lambda path: (path / ".zarray").write_bytes(b"{}"),
+    "v2 attributes only": lambda path: (path / "zarr.json").rename(path / ".zattrs"),
+    "v2 array and group": lambda path: (
+        (path / "zarr.json").rename(path / ".zarray"),
+        (path / ".zgroup").touch(),
+    ),
+    "v2 attributes are too large": lambda path: (
+        (path / "zarr.json").rename(path / ".zarray"),
+        (path / ".zattrs").write_bytes(b"x" * (LIMIT + 1)),
+    ),
     "v2 group": lambda path: (path / ".zgroup").write_bytes(b"{}"),
     "link": lambda path: os.symlink("0", path / "c" / "link"),
     "linked directory": lambda path: os.symlink("c", path / "link"),
@@ -56,10 +74,10 @@ def group(tmp_path: Path) -> Path:
     return path
 
 
-def scan(path: Path, names: list[str]) -> list[ScannedMember | None]:
+def scan(path: Path, names: list[str], **options: bool) -> list[ScannedMember | None]:
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        return scan_members(directory, names, LIMIT)
+        return scan_members(directory, names, LIMIT, **options)
     finally:
         os.close(directory)
 
@@ -79,8 +97,30 @@ def test_documents_and_usages(is_native: bool, group: Path, monkeypatch: pytest.
         )
         for name, member in found.items():
             if member is not None:
-                assert member.document == (group / name / "zarr.json").read_bytes()
+                assert member.zarr_format == (2 if name.startswith("v2") else 3)
+                document = group / name / ("zarr.json" if member.zarr_format == 3 else ".zarray")
+                assert member.document == document.read_bytes()
+                assert member.attributes == (b'{"a": 1}' if name == "v2 attributes" else None)
                 assert member.usage == store.usage(name)
+                status = document.stat()
+                assert member.access == (status.st_mode, status.st_uid, status.st_gid)
+
+
+@pytest.mark.parametrize("is_native", [True, False], ids=["native", "Python"])
+def test_documents_without_usages(is_native: bool, group: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if is_native:
+        require_library()
+    else:
+        monkeypatch.setattr(members, "native_library", lambda: None)
+    names = [*PREPARATIONS, *REFUSED]
+    found = dict(zip(names, scan(group, names, with_usage=False), strict=True))
+    complete = dict(zip(names, scan(group, names), strict=True))
+    below = {"link", "many", "deep"}  # What is in directories is not examined.
+    assert {name for name, member in found.items() if member is not None} == {*PREPARATIONS, *below}
+    for name in PREPARATIONS:
+        member = complete[name]
+        assert member is not None
+        assert found[name] == member._replace(usage=None)
 
 
 def test_documents_that_do_not_fit_into_one_buffer(tmp_path: Path) -> None:

@@ -3,8 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -134,73 +132,30 @@ static int scan_member(struct scan *scan, int directory, const char *name) {
     return failed || (scan->v3.start < 0) == (scan->v2.start < 0) ? -1 : 0;
 }
 
-/* A part of the members, examined by one thread. */
-struct part {
-    int directory, is_shallow;
-    const char *names;
-    int64_t first, count; /* the numbers of the members */
-    unsigned char *buffer;
-    int64_t start, stop; /* the part of the buffer */
-    int64_t limit, max_entries;
-    int64_t *results;
-    int64_t done;
-};
-
-static void *scan_part(void *argument) {
-    struct part *part = argument;
-    const char *name = part->names;
-    int64_t used = part->start;
-    for (part->done = 0; part->done < part->count; part->done++, name += strlen(name) + 1) {
-        if (part->stop - used < MAX_DOCUMENTS * part->limit) break;
-        struct document none = {-1, 0};
-        struct scan scan = {.buffer = part->buffer, .used = used, .limit = part->limit};
-        scan.entries = part->max_entries;
-        scan.is_shallow = part->is_shallow;
+/* One thread examines all members: two contend for the table of open files, and need several times the time of one. */
+int64_t zarrfs_scan_members(int directory, const char *names, int64_t count, unsigned char *buffer, int64_t capacity,
+                            int64_t limit, int64_t max_entries, int is_shallow, int64_t *results) {
+    const struct document none = {-1, 0};
+    int64_t used = 0;
+    for (int64_t i = 0; i < count; i++, names += strlen(names) + 1, results += RESULTS) {
+        if (capacity - used < MAX_DOCUMENTS * limit) return i;
+        struct scan scan = {.buffer = buffer, .used = used, .limit = limit, .is_shallow = is_shallow};
+        scan.entries = max_entries;
         scan.v3 = scan.v2 = scan.attributes = none;
-        int64_t *result = part->results + (part->first + part->done) * RESULTS;
-        result[0] = -1;
-        if (scan_member(&scan, part->directory, name)) continue;
+        results[0] = -1;
+        if (scan_member(&scan, directory, names)) continue;
         struct document document = scan.v3.start >= 0 ? scan.v3 : scan.v2;
-        result[0] = document.start;
-        result[1] = document.nbytes;
-        result[2] = scan.v3.start >= 0 ? -2 : scan.attributes.start;
-        result[3] = scan.attributes.nbytes;
-        result[4] = scan.keys;
-        result[5] = scan.nbytes;
-        result[6] = scan.newest;
-        result[7] = scan.status.st_mode;
-        result[8] = scan.status.st_uid;
-        result[9] = scan.status.st_gid;
+        results[0] = document.start;
+        results[1] = document.nbytes;
+        results[2] = scan.v3.start >= 0 ? -2 : scan.attributes.start;
+        results[3] = scan.attributes.nbytes;
+        results[4] = scan.keys;
+        results[5] = scan.nbytes;
+        results[6] = scan.newest;
+        results[7] = scan.status.st_mode;
+        results[8] = scan.status.st_uid;
+        results[9] = scan.status.st_gid;
         used = scan.used;
     }
-    return NULL;
-}
-
-int64_t zarrfs_scan_members(int directory, const char *names, int64_t count, unsigned char *buffer, int64_t capacity,
-                            int64_t limit, int64_t max_entries, int is_shallow, int is_parallel, int64_t *results) {
-    struct part first = {.directory = directory, .is_shallow = is_shallow, .names = names, .count = count};
-    first.buffer = buffer;
-    first.stop = capacity;
-    first.limit = limit;
-    first.max_entries = max_entries;
-    first.results = results;
-    if (!is_parallel || count < 2) {
-        scan_part(&first);
-        return first.done;
-    }
-    struct part second = first;
-    first.count = second.first = count / 2;
-    second.count = count - first.count;
-    for (int64_t i = 0; i < first.count; i++) second.names += strlen(second.names) + 1;
-    first.stop = second.start = capacity / 2;
-    pthread_t thread;
-    /* Signals are delivered to the threads of the interpreter only. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int is_started = !pthread_create(&thread, NULL, scan_part, &second);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    scan_part(&first);
-    if (is_started) pthread_join(thread, NULL);
-    return first.done < first.count || !is_started ? first.done : first.done + second.done;
+    return count;
 }

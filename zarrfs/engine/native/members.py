@@ -14,7 +14,6 @@ from functools import cache
 from typing import NamedTuple
 
 from zarrfs.engine.native.library import NativeLibrary, native_library
-from zarrfs.engine.parallel import CORES
 from zarrfs.engine.stores.base import Usage
 from zarrfs.engine.stores.local_files import read_at
 from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
@@ -33,9 +32,6 @@ BUFFER_NBYTES = 256 << 10
 
 DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 FILE_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
-
-MIN_PARALLEL = 16
-"""Fewer members are scanned on the calling thread."""
 
 _RESULTS = 10
 """The number of values that the native function returns for each member."""
@@ -98,7 +94,7 @@ def _native_function(library: NativeLibrary) -> ctypes._NamedFuncPointer | None:
         ctypes.c_int64,
         ctypes.c_void_p,
         *(ctypes.c_int64,) * 3,
-        *(ctypes.c_int,) * 2,
+        ctypes.c_int,
         ctypes.c_void_p,
     ]
     return function
@@ -113,7 +109,7 @@ def _scan_natively(
     with_usage: bool,
 ) -> list[ScannedMember | None]:
     members: list[ScannedMember | None] = []
-    buffer = bytearray(max(BUFFER_NBYTES, 4 * max_document))  # two documents for each of two threads
+    buffer = bytearray(max(BUFFER_NBYTES, 2 * max_document))  # a member has at most two documents
     address = ctypes.addressof((ctypes.c_char * len(buffer)).from_buffer(buffer))
     while len(members) < len(names):
         encoded = [os.fsencode(name) for name in names[len(members) :]]
@@ -127,12 +123,13 @@ def _scan_natively(
             max_document,
             max_entries,
             not with_usage,
-            CORES > 1 and len(encoded) >= MIN_PARALLEL,
             results,
         )
         values = results[: count * _RESULTS]
         for first in range(0, len(values), _RESULTS):
-            start, nbytes, other, other_nbytes, keys, stored, newest, *access = values[first : first + _RESULTS]
+            start, nbytes, other, other_nbytes, keys, stored, newest, *access = values[
+                first : first + _RESULTS
+            ]
             if start < 0:
                 members.append(None)
                 continue

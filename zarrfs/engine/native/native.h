@@ -148,11 +148,10 @@ ZARRFS_EXPORT int zarrfs_execute(struct zarrfs_read *read);
  * first document. The first offset is -1 if there is anything else than directories and files, a group of version 2,
  * documents of two versions, more than `max_entries` entries, a document of more than `limit` bytes or none, or an
  * error. With `is_shallow` directories in the directories are not examined, and files other than documents not counted.
- * With `is_parallel` two threads are used. Returns how many directories were examined before less than the size of two
- * documents was free in the buffer, or in half of it. */
+ * Returns how many directories were examined before less than the size of two documents was free in the buffer. */
 ZARRFS_EXPORT int64_t zarrfs_scan_members(int directory, const char *names, int64_t count, unsigned char *buffer,
                                           int64_t capacity, int64_t limit, int64_t max_entries, int is_shallow,
-                                          int is_parallel, int64_t *results);
+                                          int64_t *results);
 /* Decode one step to exactly `capacity` bytes; return 0 on success. For the checks at load time and for tests. */
 ZARRFS_EXPORT int zarrfs_decode_step(const struct zarrfs_functions *functions, int step, const unsigned char *data,
                                      int64_t size, unsigned char *out, int64_t capacity);

@@ -32,7 +32,7 @@ class NavigableGroup(StoredNode[GroupSpec]):
         return f"{self._path}/{relative}" if self._path and relative else self._path or relative
 
     @property
-    def _consolidated(self) -> bool:
+    def uses_consolidated(self) -> bool:
         """Whether members are looked up in the consolidated metadata.
 
         By default only if lookups in the store are expensive, because consolidated metadata may be out of date.
@@ -51,7 +51,7 @@ class NavigableGroup(StoredNode[GroupSpec]):
         ``zarrfs.member_names`` (functions that take a group and return names, or None); the result may then be
         incomplete. Raises StoreError if no names are available.
         """
-        if self._consolidated and self._spec.consolidated is not None:
+        if self.uses_consolidated and self._spec.consolidated is not None:
             listed = {path.partition("/")[0] for path in self._spec.consolidated}
             return sorted(filter(is_node_name, listed))
         if not self._store.listable:
@@ -88,13 +88,13 @@ class NavigableGroup(StoredNode[GroupSpec]):
         if not relative:
             return self
         listed = None
-        if self._consolidated and self._spec.consolidated is not None:
+        if self.uses_consolidated and self._spec.consolidated is not None:
             listed = self._spec.consolidated.get(relative)
         path = self._join(relative)
         spec = listed or formats.read_node(self._store, path, **self._access.reading)
         if spec is None:
             return None
-        if listed is None and self._consolidated:
+        if listed is None and self.uses_consolidated:
             warn_of_omission(self._store, path)
         node = self._make_member(path, spec)
         node._listed = listed
@@ -107,7 +107,7 @@ class NavigableGroup(StoredNode[GroupSpec]):
         can be shown without opening each of them. None if no such array has been opened before, and if members are not
         looked up in the consolidated metadata.
         """
-        if not self._consolidated or self._spec.consolidated is None:
+        if not self.uses_consolidated or self._spec.consolidated is None:
             return None
         return self._spec.consolidated.template(name)
 

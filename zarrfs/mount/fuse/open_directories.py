@@ -61,7 +61,8 @@ class ListedName(NamedTuple):
 class OpenDirectory:
     """A directory that a program reads. Thread-safe.
 
-    ``start`` begins a listing. The names of the entries are kept until the directory is closed, so that it can be read
+    ``start`` begins a listing; its argument returns whether the attributes of the next entries are probably used. The
+    names of the entries are kept until the directory is closed, so that it can be read
     again from any offset.
 
     Attributes that are expensive are determined for the first entries only, and for the others if the program looks
@@ -71,23 +72,25 @@ class OpenDirectory:
         is_looked_up: set if an entry is looked up.
     """
 
-    def __init__(self, start: Callable[[], Iterator[ListedItem]]) -> None:
+    def __init__(self, start: Callable[[Callable[[], bool]], Iterator[ListedItem]]) -> None:
         self.is_looked_up = False
         self._start = start
         self._lock = threading.Lock()
         self._names: list[ListedName] = []
         self._rest: Iterator[ListedItem] = iter(())
         self._last: ListedItem | None = None
+        self._with_attributes = False
 
     def read(self, offset: int, with_attributes: bool) -> Iterator[ListedName]:
         """Yield the entries from ``offset`` on. With 0 as the offset a new listing begins.
 
         Raises the errors of the listing. An entry whose attributes cannot be determined has none.
         """
+        self._with_attributes = with_attributes
         if offset == 0:
             with self._lock:
                 self._names = [ListedName(".", stat.S_IFDIR), ListedName("..", stat.S_IFDIR)]
-                self._rest = self._start()
+                self._rest = self._start(self._needs_attributes)
         while True:
             with self._lock:
                 entry = self._entry(offset, with_attributes)
@@ -95,6 +98,9 @@ class OpenDirectory:
                 return
             yield entry
             offset += 1
+
+    def _needs_attributes(self) -> bool:
+        return self.is_looked_up or (self._with_attributes and len(self._names) < MAX_SUMMARIZED)
 
     def _entry(self, offset: int, with_attributes: bool) -> ListedName | None:
         while offset >= len(self._names):
@@ -106,9 +112,9 @@ class OpenDirectory:
         entry = self._names[offset]
         # The last entry of a page is read again for the next page if it did not fit.
         is_last = offset == len(self._names) - 1
-        return self._with_attributes(entry, offset) if with_attributes and is_last else entry
+        return self._attributed(entry, offset) if with_attributes and is_last else entry
 
-    def _with_attributes(self, entry: ListedName, offset: int) -> ListedName:
+    def _attributed(self, entry: ListedName, offset: int) -> ListedName:
         item = self._last
         if item is None or item.name != entry.name:
             return entry

@@ -25,6 +25,7 @@ from zarrfs.mount.fuse.error_numbers import (
 )
 from zarrfs.mount.fuse.open_directories import ListedItem, ListedName, OpenDirectory
 from zarrfs.mount.fuse.page_versions import PageVersions
+from zarrfs.mount.fuse.permissions import DOCUMENT_ACCESS
 from zarrfs.mount.reading.blocks import BlockPool
 from zarrfs.mount.reading.open_files import OpenFile
 from zarrfs.mount.tree.entries import Directory, Entry, FileSummary, ListedEntry, VirtualFile
@@ -128,7 +129,13 @@ class ZarrOperations:
         return self._status(self._entry(path)) if summary is None else self._summary_status(summary)
 
     def _summary_status(self, summary: FileSummary) -> dict[str, Any]:
-        return self._file_status(summary.nbytes, summary.stored_nbytes, summary.modified or self._started)
+        status = self._file_status(summary.nbytes, summary.stored_nbytes, self._summary_modified(summary))
+        if summary.access is not None:
+            status[DOCUMENT_ACCESS] = summary.access
+        return status
+
+    def _summary_modified(self, summary: FileSummary) -> float:
+        return summary.modified or self._started
 
     def _status(self, entry: Entry) -> dict[str, Any]:
         modified = self._modified(entry)
@@ -177,7 +184,7 @@ class ZarrOperations:
         if not isinstance(self._entry(path), Directory):
             raise os_error(errno.ENOTDIR)
         handle = next(self._handles)
-        directory = self._directories[handle] = OpenDirectory(lambda: self._list(path))
+        directory = self._directories[handle] = OpenDirectory(partial(self._list, path))
         self._read_directories[path.rstrip("/")] = directory
         return handle
 
@@ -190,19 +197,19 @@ class ZarrOperations:
     @entries_with_errno
     def read_directory(self, path: str, fh: int, offset: int, with_attributes: bool) -> Iterator[ListedName]:
         """Yield the entries of a directory from ``offset`` on. With 0 as the offset the directory is listed again."""
-        directory = self._directories.get(fh) or OpenDirectory(lambda: self._list(path))
+        directory = self._directories.get(fh) or OpenDirectory(partial(self._list, path))
         yield from directory.read(offset, with_attributes)
 
     def readdir(self, path: str, fh: Any) -> list[str]:
         """Return the names in a directory, those of itself and its parent first."""
         return [entry.name for entry in self.read_directory(path, 0, 0, False)]
 
-    def _list(self, path: str) -> Iterator[ListedItem]:
+    def _list(self, path: str, needs_sizes: Callable[[], bool]) -> Iterator[ListedItem]:
         """Yield the entries of a directory. Raises StoreError, before the first entry, if it cannot be listed."""
         directory = self._entry(path)
         if not isinstance(directory, Directory):
             raise os_error(errno.ENOTDIR)
-        for entry in self._tree.list_entries(directory):
+        for entry in self._tree.list_entries(directory, needs_sizes):
             status = partial(self._listed_status, entry)
             yield ListedItem(entry.name, entry.is_directory, entry.summarize is not None, status)
 

@@ -12,7 +12,12 @@ from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.stores.local import LocalStore
 
-__all__ = ["Permissions"]
+__all__ = ["DOCUMENT_ACCESS", "Permissions"]
+
+DOCUMENT_ACCESS = "document_access"
+"""The key of the mode, the user and the group of a metadata document among the attributes of a file, if they have been
+determined together with them.
+"""
 
 
 class Permissions:
@@ -44,11 +49,16 @@ class Permissions:
     def apply(self, attributes: Mapping[str, Any], node: Array | Group | None) -> dict[str, Any]:
         """Return attributes of a file (``st_mode``, ``st_uid``, ``st_gid`` and others) with owner and bits changed.
 
-        ``node`` is the array or group that the file presents, or None.
+        ``node`` is the array or group that the file presents, or None. It is not used if the attributes contain
+        ``DOCUMENT_ACCESS``.
         """
         changed = dict(attributes)
+        access = changed.pop(DOCUMENT_ACCESS, None)
         if self.follow_store:
-            self._apply_store(changed, node)
+            if access is None:
+                access = None if node is None else _stored_access(node, stat.S_ISDIR(changed["st_mode"]))
+            if access is not None:
+                self._apply_access(changed, *access)
         if self._umask is not None:
             changed["st_mode"] &= ~(self._umask & 0o777)
         if self._uid is not None:
@@ -57,16 +67,17 @@ class Permissions:
             changed["st_gid"] = self._gid
         return changed
 
-    def _apply_store(self, attributes: dict[str, Any], node: Array | Group | None) -> None:
-        status = None if node is None else _stored_status(node, stat.S_ISDIR(attributes["st_mode"]))
-        if status is None:
-            return
-        allowed = status.st_mode & 0o777
-        if self._umask is not None:
-            # The option replaces the permissions of the store, as in other file systems.
-            allowed = 0o777
+    def _apply_access(self, attributes: dict[str, Any], mode: int, user: int, group: int) -> None:
+        # The option replaces the permissions of the store, as in other file systems.
+        allowed = mode & 0o777 if self._umask is None else 0o777
         attributes["st_mode"] &= stat.S_IFMT(attributes["st_mode"]) | allowed
-        attributes["st_uid"], attributes["st_gid"] = status.st_uid, status.st_gid
+        attributes["st_uid"], attributes["st_gid"] = user, group
+
+
+def _stored_access(node: Array | Group, is_directory: bool) -> tuple[int, int, int] | None:
+    """Return the mode, the user and the group of ``_stored_status``."""
+    status = _stored_status(node, is_directory)
+    return None if status is None else (status.st_mode, status.st_uid, status.st_gid)
 
 
 def _stored_status(node: Array | Group, is_directory: bool) -> os.stat_result | None:

@@ -95,4 +95,4 @@ class MemberLists:
 
 def _lists_all_members(node: Group) -> bool:
     """Whether a name that is not in a listing is not a member. Consolidated metadata can be incomplete."""
-    return node.store.listable and node.store.concurrency == 1 and not node._consolidated
+    return node.store.listable and node.store.concurrency == 1 and not node.uses_consolidated

@@ -10,7 +10,7 @@ from typing import Any
 
 from zarrfs.mount.fuse.control import CONTROL_DIRECTORY, ControlOperations
 from zarrfs.mount.fuse.open_directories import ListedName
-from zarrfs.mount.fuse.permissions import Permissions
+from zarrfs.mount.fuse.permissions import DOCUMENT_ACCESS, Permissions
 from zarrfs.mount.serving.statistics import RequestCounters
 
 __all__ = ["Dispatcher"]
@@ -123,7 +123,8 @@ class Dispatcher:
 
     def _apply_permissions(self, attributes: dict[str, Any], operations: Any, path: str) -> dict[str, Any]:
         find_node = getattr(operations, "find_node", None)
-        node = find_node(path) if self._permissions.follow_store and find_node is not None else None
+        needs_node = self._permissions.follow_store and DOCUMENT_ACCESS not in attributes
+        node = find_node(path) if needs_node and find_node is not None else None
         return self._permissions.apply(attributes, node)
 
     def _make_pair(self, name: str) -> Callable[..., Any]:

@@ -30,7 +30,9 @@ class StatusLayout:
     """
 
     def __init__(self, structure: type[ctypes.Structure]) -> None:
-        kinds = {name: (getattr(structure, name).offset, kind) for name, kind, *_ in structure._fields_}
+        kinds: dict[str, tuple[int, Any]] = {
+            name: (getattr(structure, name).offset, kind) for name, kind, *_ in structure._fields_
+        }
         integers = sorted((name for name in INTEGERS if name in kinds), key=lambda name: kinds[name][0])
         self._names = tuple(integers)
         self._integers = _packer(structure, [kinds[name] for name in integers])
@@ -39,7 +41,7 @@ class StatusLayout:
         for name in TIMES:
             if name + "spec" in kinds:
                 offset, kind = kinds[name + "spec"]
-                parts = [(getattr(kind, part).offset, type_) for part, type_ in kind._fields_]
+                parts = [(getattr(kind, part).offset, part_kind) for part, part_kind in kind._fields_]
                 self._times.append((name, offset, _packer(kind, parts, is_signed=True)))
 
     def write(self, attributes: Mapping[str, Any], target: ctypes.Structure) -> None:

@@ -56,8 +56,8 @@ class Filesystem:
                 views=options.views,
                 order=options.order,
                 immutable=options.immutable,
-                # The permissions of other users depend on the nodes, and the sizes on bytes that are not stored yet.
-                summarizes_arrays=not (options.allow_other or options.writable),
+                # The permissions of other users are those of the metadata documents.
+                with_permissions=options.allow_other,
             )
             for name, node in zip(names, self._nodes, strict=True)
         }

@@ -7,26 +7,23 @@ compares the documents and determines the stored sizes of many arrays.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from zarrfs.engine.formats.api import array_template
-from zarrfs.engine.formats.array_templates import MAX_DOCUMENT_NBYTES
-from zarrfs.engine.formats.json_document import default_limit
 from zarrfs.engine.model import ArraySpec
-from zarrfs.engine.native.members import ScannedMember, scan_members
+from zarrfs.engine.native.members import ScannedMember
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.stores.base import Usage
-from zarrfs.engine.stores.local import LocalStore
 from zarrfs.errors import ZarrError
 from zarrfs.mount.nodes.node_records import NodeRecord
 from zarrfs.mount.reading.streams import REVALIDATION_SECONDS
 from zarrfs.mount.tree.entries import Entry, FileSummary, ListedEntry
-from zarrfs.mount.tree.presentation import Presentation
+from zarrfs.mount.tree.member_scans import is_scannable, scan_group
+from zarrfs.mount.tree.presentation import MemberGeometries, Presentation
 from zarrfs.mount.views.base import has_ordinary_name
 from zarrfs.mount.views.json import JsonLayout, JsonView
 from zarrfs.mount.views.registry import DirectoryView, View, are_all_built_in, overlapping_suffixes, refusal
@@ -68,15 +65,11 @@ class _ArrayKind(NamedTuple):
     """Arrays that differ in their names and in attributes that do not determine their geometry.
 
     Attributes:
-        template: their common template; see ``array_template``.
-        groups: the groups that contain them. Both are referenced because their identity is the key of the kind.
-        geometry: their geometry.
+        template: their common template, whose identity is a part of the key of the kind; see ``array_template``.
         files: the listed files of each array.
     """
 
     template: ArraySpec
-    groups: tuple[Group, ...]
-    geometry: Geometry
     files: tuple[_FileKind, ...]
 
 
@@ -84,7 +77,11 @@ class ArraySummaries:
     """Determines the listed files of arrays. Thread-safe.
 
     ``views`` are the views that listings contain, ``find`` returns the entry of a view of a member by the path of the
-    group, the name of the member and the view.
+    group, the name of the member and the view. ``with_permissions`` is whether the permissions of the documents have to
+    be known.
+
+    Attributes:
+        generation: how often ``rescan`` was called.
     """
 
     def __init__(
@@ -93,12 +90,16 @@ class ArraySummaries:
         views: Sequence[View | DirectoryView],
         find: Callable[[str, str, str], Entry | None],
         clock: Callable[[], float] = time.monotonic,
+        *,
+        with_permissions: bool = False,
     ) -> None:
+        self.with_permissions = with_permissions
+        self.generation = 0
         self._presentation = presentation
         self._views = tuple(view for view in views if isinstance(view, View))
         self._find = find
         self._clock = clock
-        self._kinds: dict[tuple[int, ...], _ArrayKind] = {}
+        self._kinds: dict[tuple[int, Geometry], _ArrayKind] = {}
         self._is_possible = (
             are_all_built_in()
             and len(self._views) == len(views)
@@ -106,41 +107,32 @@ class ArraySummaries:
             and overlapping_suffixes().isdisjoint(view.suffix for view in self._views)
         )
 
-    def scan(self, parent: NodeRecord, path: str, names: Sequence[str]) -> ScannedGroup | None:
+    def scan(
+        self, parent: NodeRecord, path: str, names: Sequence[str], *, with_usage: bool = True
+    ) -> ScannedGroup | None:
         """Read the documents and stored sizes of the members ``names`` of the group at a path, the node of a record.
 
-        None if the arrays of the group have to be opened. Raises StoreError if the metadata of a group above cannot be
-        read.
+        Without ``with_usage`` the stored sizes are not determined, so that the entries have no sizes. None if the
+        arrays of the group have to be opened. Raises StoreError if the metadata of a group above cannot be read.
         """
         group = parent.node
-        if not self._is_possible or not isinstance(group, Group) or group._consolidated:
+        if not self._is_possible or not isinstance(group, Group):
             return None
-        store = group.store
-        if type(store) is not LocalStore:
+        if not is_scannable(group, needs_permissions=self.with_permissions):
             return None
-        groups = self._presentation.groups_without_images(f"{path}/" if path else "member")
-        if groups is None:
+        geometries = self._presentation.member_geometries(path)
+        scanned_at = self._clock()
+        members = scan_group(group, names, with_usage=with_usage)
+        if members is None:
             return None
-        limit = group.access.max_document
-        try:
-            directory = store.open_directory(group.path)
-            if directory is None:
-                return None
-            try:
-                scanned_at = self._clock()
-                limit = min(default_limit() if limit is None else limit, MAX_DOCUMENT_NBYTES)
-                members = scan_members(directory, names, limit)
-            finally:
-                os.close(directory)
-        except (ZarrError, OSError):  # opening the members reports the error
-            return None
-        return ScannedGroup(self, group, groups, path, dict(zip(names, members, strict=True)), scanned_at)
+        arrays = dict(zip(names, members, strict=True))
+        return ScannedGroup(self, group, geometries, path, arrays, scanned_at)
 
-    def kind(self, template: ArraySpec, groups: tuple[Group, ...]) -> _ArrayKind | None:
-        """Return the properties that all arrays of a template share in the innermost of ``groups``; None if unknown."""
-        return self._kinds.get((id(template), *map(id, groups)))
+    def kind(self, template: ArraySpec, geometry: Geometry) -> _ArrayKind | None:
+        """Return the properties that all arrays of a template with a geometry share; None if unknown."""
+        return self._kinds.get((id(template), geometry))
 
-    def add_kind(self, template: ArraySpec, groups: tuple[Group, ...], record: NodeRecord, stem: str) -> None:
+    def add_kind(self, template: ArraySpec, record: NodeRecord, stem: str) -> None:
         """Record the properties that all arrays of a template share. They are those of the node of ``record``."""
         array = record.node
         if (
@@ -173,23 +165,19 @@ class ArraySummaries:
             files.append(_FileKind(view.suffix, None, content.size, content.memory_nbytes, counts_stored))
         if len(self._kinds) >= MAX_KINDS:
             self._kinds.clear()
-        for key, kind in list(self._kinds.items()):
-            if _are_replaced(kind.groups, groups):  # Their attributes may be large.
-                self._kinds.pop(key, None)
-        self._kinds[(id(template), *map(id, groups))] = _ArrayKind(template, groups, geometry, tuple(files))
+        self._kinds[(id(template), geometry)] = _ArrayKind(template, tuple(files))
 
     def find(self, path: str, name: str, suffix: str) -> Entry | None:
         """Return the entry of a view of a member. Raises StoreError."""
         return self._find(path, name, suffix)
 
-    def is_current(self, scanned_at: float) -> bool:
-        """Return whether sizes that were determined at a time may be used."""
-        return self._clock() - scanned_at < REVALIDATION_SECONDS
+    def rescan(self) -> None:
+        """Do not use sizes any more that have been determined."""
+        self.generation += 1
 
-
-def _are_replaced(groups: tuple[Group, ...], others: tuple[Group, ...]) -> bool:
-    """Return whether a group is represented by another object than before, because its metadata have changed."""
-    return any(old.path == new.path and old is not new for old in groups for new in others)
+    def is_current(self, scanned_at: float, generation: int) -> bool:
+        """Return whether sizes that were determined at a time, in a generation, may be used."""
+        return generation == self.generation and self._clock() - scanned_at < REVALIDATION_SECONDS
 
 
 def _has_template(spec: ArraySpec, template: ArraySpec) -> bool:
@@ -207,14 +195,17 @@ class ScannedGroup:
         self,
         summaries: ArraySummaries,
         group: Group,
-        groups: tuple[Group, ...],
+        geometries: MemberGeometries,
         path: str,
         members: Mapping[str, ScannedMember | None],
         scanned_at: float,
     ) -> None:
         self._summaries = summaries
+        self._group = group
         self._prefix = f"{group.name.rstrip('/')}/"
-        self._groups = groups
+        self._generation = summaries.generation
+        self._shared_kinds: dict[int, tuple[_ArrayKind, Geometry]] = {}
+        self._geometries = geometries
         self._path = path
         self._members = members
         self._scanned_at = scanned_at
@@ -222,14 +213,17 @@ class ScannedGroup:
     def entries(self, name: str, others: Collection[str]) -> list[ListedEntry] | None:
         """Return the listed files of a member, None if it has to be opened. ``others`` are the names of all members."""
         member = self._members.get(name)
-        found = None if member is None else array_template(member.document)
+        found = None if member is None else _template_of(member)
         if member is None or found is None:
             return None
         template, attributes = found
-        kind = self._summaries.kind(template, self._groups)
-        if kind is None or not GEOMETRY_ATTRIBUTES.isdisjoint(attributes):
+        if not GEOMETRY_ATTRIBUTES.isdisjoint(attributes):
             return None
-        if not has_ordinary_name(name, kind.geometry):
+        found_kind = self._kind(name, template)
+        if found_kind is None:
+            return None
+        kind, geometry = found_kind
+        if not has_ordinary_name(name, geometry):
             return None
         entries = []
         for file in kind.files:
@@ -241,26 +235,47 @@ class ScannedGroup:
                     file_name,
                     False,
                     partial(self._summaries.find, self._path, name, file.suffix),
-                    partial(self._summarize, name, file, attributes, member.usage),
+                    None
+                    if member.usage is None
+                    else partial(self._summarize, name, file, attributes, member.usage, member.access),
                 )
             )
         return entries
 
+    def _kind(self, name: str, template: ArraySpec) -> tuple[_ArrayKind, Geometry] | None:
+        """Return the kind and the geometry of an array, None if the kind is not known."""
+        known = self._shared_kinds.get(id(template))
+        if known is not None:
+            return known
+        geometry = self._geometries.get(name, template)
+        kind = self._summaries.kind(template, geometry)
+        if kind is None:
+            return None
+        if not self._geometries.depend_on_names:
+            self._shared_kinds[id(template)] = kind, geometry
+        return kind, geometry
+
     def opened(self, name: str, record: NodeRecord) -> None:
         """Compare the following members with one that had to be opened, the node of a record."""
         member = self._members.get(name)
-        found = None if member is None else array_template(member.document)
-        if found is None or self._summaries.kind(found[0], self._groups) is not None:
+        found = None if member is None else _template_of(member)
+        if found is None:
             return
         try:
-            self._summaries.add_kind(found[0], self._groups, record, name)
+            if self._kind(name, found[0]) is None:
+                self._summaries.add_kind(found[0], record, name)
         except (ZarrError, OSError):  # the files of the array have the error
             return
 
     def _summarize(
-        self, name: str, file: _FileKind, attributes: Mapping[str, Any], usage: Usage
+        self,
+        name: str,
+        file: _FileKind,
+        attributes: Mapping[str, Any],
+        usage: Usage,
+        access: tuple[int, int, int],
     ) -> FileSummary | None:
-        if not self._summaries.is_current(self._scanned_at):
+        if not self._summaries.is_current(self._scanned_at, self._generation):
             return None
         nbytes, memory_nbytes = file.nbytes, file.memory_nbytes
         if file.layout is not None:
@@ -268,4 +283,16 @@ class ScannedGroup:
             if text is None:
                 return None
             nbytes = memory_nbytes = len(text)
-        return FileSummary(nbytes, usage.nbytes if file.counts_stored else memory_nbytes, usage.modified)
+        stored_nbytes = usage.nbytes if file.counts_stored else memory_nbytes
+        return FileSummary(
+            nbytes,
+            stored_nbytes,
+            usage.modified,
+            self._group.store,
+            f"{self._group.path}/{name}".lstrip("/"),
+            access if self._summaries.with_permissions else None,
+        )
+
+
+def _template_of(member: ScannedMember) -> tuple[ArraySpec, Mapping[str, Any]] | None:
+    return array_template(member.document, member.zarr_format, member.attributes)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.stores.base import Usage
+from zarrfs.engine.stores.base import Store, Usage
 from zarrfs.mount.reading.content import VirtualFileContent
 from zarrfs.mount.views.virtual_directories import VirtualDirectory
 
@@ -62,11 +62,21 @@ Entry = Directory | VirtualFile
 
 
 class FileSummary(NamedTuple):
-    """The size of a file in bytes, ``stored_nbytes`` and ``modified`` as those of ``VirtualFile``."""
+    """A file that presents an array which was not opened.
+
+    Attributes:
+        nbytes: its size in bytes.
+        stored_nbytes, modified: as those of ``VirtualFile``.
+        store, path: where the array is.
+        access: the mode, the user and the group of the metadata document of the array, if they are needed.
+    """
 
     nbytes: int
     stored_nbytes: int
     modified: float | None
+    store: Store
+    path: str
+    access: tuple[int, int, int] | None = None
 
 
 class ListedEntry(NamedTuple):

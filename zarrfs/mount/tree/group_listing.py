@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from zarrfs.engine.nodes.array import Array
@@ -49,8 +49,15 @@ class GroupListing:
         """Return the sizes of a file of the group at a path, None if it has to be looked up. Raises StoreError."""
         return None if self._lookups is None else self._lookups.find(path, file_name)
 
-    def group(self, path: str) -> Iterator[ListedEntry]:
+    def rescan(self) -> None:
+        """Determine sizes again that were determined for listings and look-ups."""
+        if self._summaries is not None:
+            self._summaries.rescan()
+
+    def group(self, path: str, needs_sizes: Callable[[], bool]) -> Iterator[ListedEntry]:
         """Yield the entries of the group at a path relative to the root, in the order of the members.
+
+        ``needs_sizes`` is asked meanwhile whether the sizes of the next files are probably used.
 
         Raises StoreError, before the first entry, if the store cannot list the group.
         """
@@ -63,7 +70,9 @@ class GroupListing:
         yield ListedEntry(GROUP_DOCUMENT, False, partial(self._presentation.group_document, parent))
         for start in range(0, len(names), MEMBERS_AT_ONCE):
             part = names[start : start + MEMBERS_AT_ONCE]
-            scanned = None if self._summaries is None else self._summaries.scan(parent, path, part)
+            scanned = None
+            if self._summaries is not None:
+                scanned = self._summaries.scan(parent, path, part, with_usage=needs_sizes())
             if scanned is None:
                 for name, record in self._members(parent, path, part):
                     yield from self._entries(path, name, record, known)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ from zarrfs.ngff.geometry import Ancestor, Geometry, array_geometry
 from zarrfs.ngff.model import Ngff
 from zarrfs.ngff.parse import parse
 
-__all__ = ["GROUP_DOCUMENT", "Presentation"]
+__all__ = ["GROUP_DOCUMENT", "MemberGeometries", "Presentation"]
 
 GROUP_DOCUMENT = ".group.json"
 
@@ -58,6 +58,34 @@ class _CachedDirectory:
 
     files: VirtualDirectory
     geometry: Geometry
+
+
+class MemberGeometries:
+    """The geometries of arrays in a group, without opening the arrays.
+
+    ``ancestors`` are the groups that contain the arrays, the nearest one first: their paths, attributes and OME-NGFF
+    metadata.
+
+    Attributes:
+        depend_on_names: whether arrays with equal specifications can have different geometries: those of images.
+    """
+
+    def __init__(self, path: str, ancestors: Sequence[tuple[str, Mapping[str, Any], Ngff]]) -> None:
+        self.depend_on_names = any(ngff.multiscales for _, _, ngff in ancestors)
+        self._path = path
+        self._ancestors = ancestors
+
+    def get(self, name: str, template: ArraySpec) -> Geometry:
+        """Return the geometry of the array ``name``, which has none of the ``GEOMETRY_ATTRIBUTES``.
+
+        ``template`` is its specification, whose attributes are not used.
+        """
+        path = f"{self._path}/{name}"
+        ancestors = [
+            Ancestor(path.removeprefix(ancestor).strip("/"), attributes, ngff)
+            for ancestor, attributes, ngff in self._ancestors
+        ]
+        return array_geometry(template, ancestors)
 
 
 class Presentation:
@@ -91,16 +119,16 @@ class Presentation:
         record.details[GEOMETRY] = groups, geometry
         return geometry
 
-    def groups_without_images(self, path: str) -> tuple[Group, ...] | None:
-        """Return the groups that contain the node at a path, the nearest one first, if none of them describes images.
+    def member_geometries(self, path: str) -> MemberGeometries:
+        """Return what determines the geometries of arrays in the group at a path.
 
-        Then the geometry of an array in them depends on its own metadata and on the attributes of the first group only.
-        None if a group describes images. Raises StoreError as ``PresentedArray.geometry`` does.
+        Raises StoreError as ``PresentedArray.geometry`` does.
         """
-        records = self._ancestors(path)
-        if any(self._image_metadata(record)[1].multiscales for record, _ in records):
-            return None
-        return tuple(group for _, group in records)
+        ancestors = [
+            (record.path, *self._image_metadata(record))
+            for record, _ in self._ancestors(f"{path}/" if path else "member")
+        ]
+        return MemberGeometries(path, ancestors)
 
     def _ancestors(self, path: str) -> list[tuple[NodeRecord, Group]]:
         """Return the groups that contain the node at a path, the nearest one first, at most ``MAX_ANCESTORS``.

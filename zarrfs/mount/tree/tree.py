@@ -39,7 +39,8 @@ class Tree:
     the views that listings contain; see ``listed_views``. ``immutable`` disables revalidation.
     ``max_metadata`` is the memory limit of the metadata cache in bytes, ``refresh_seconds`` the time for which metadata
     are used without a comparison with the store; see ``NodeCache``. With ``summarizes_arrays`` listings determine the
-    files of local arrays without opening each array, so that their entries have no nodes.
+    files of arrays without opening each array, so that their entries have no nodes; with ``with_permissions`` they have
+    the permissions of the metadata documents.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Tree:
         order: Literal["C", "F"] = "C",
         immutable: bool = False,
         summarizes_arrays: bool = True,
+        with_permissions: bool = False,
         max_metadata: int = MAX_METADATA_NBYTES,
         refresh_seconds: float | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -67,7 +69,13 @@ class Tree:
         self._presentation = Presentation(self._nodes, self._listed_views)
         summaries = None
         if summarizes_arrays:
-            summaries = ArraySummaries(self._presentation, self._listed_views, self._file_of_member, clock)
+            summaries = ArraySummaries(
+                self._presentation,
+                self._listed_views,
+                self._file_of_member,
+                clock,
+                with_permissions=with_permissions,
+            )
         self._listing = GroupListing(self._nodes, self._presentation, self._listed_views, summaries)
 
     @property
@@ -97,6 +105,7 @@ class Tree:
     def rescan(self) -> None:
         """Compare all nodes with the store at their next use, for example because the mount changed the store."""
         self._nodes.rescan()
+        self._listing.rescan()
 
     def close(self) -> None:
         """Close the stores that were opened because the original one was replaced."""
@@ -234,10 +243,13 @@ class Tree:
         """Return the names in a directory, sorted. Raises StoreError if the store cannot list the group."""
         return sorted(entry.name for entry in self.list_entries(directory))
 
-    def list_entries(self, directory: Directory) -> Iterator[ListedEntry]:
+    def list_entries(
+        self, directory: Directory, needs_sizes: Callable[[], bool] = lambda: True
+    ) -> Iterator[ListedEntry]:
         """Yield the entries of a directory, in no particular order.
 
-        Members are opened while the entries are consumed. Raises StoreError, before the first entry, if the store
+        Members are opened while the entries are consumed. ``needs_sizes`` is asked meanwhile whether the sizes of the
+        next files are probably used. Raises StoreError, before the first entry, if the store
         cannot list the group.
         """
         node = directory.node
@@ -248,7 +260,8 @@ class Tree:
             yield from self._listing.array(self._nodes.root, node, self._root_name)
         else:
             top = self.root.path
-            yield from self._listing.group(node.path[len(top) :].strip("/") if top else node.path)
+            path = node.path[len(top) :].strip("/") if top else node.path
+            yield from self._listing.group(path, needs_sizes)
 
 
 def _file_of(directory: Directory, name: str) -> VirtualFile | None:

@@ -20,7 +20,7 @@ from zarrfs.mount.fuse.refusal import RefusedError
 from zarrfs.mount.options import CreationOptions
 from zarrfs.mount.reading.blocks import BlockPool
 from zarrfs.mount.reading.open_files import OpenFile
-from zarrfs.mount.tree.entries import Directory, Entry, VirtualFile
+from zarrfs.mount.tree.entries import Directory, Entry, FileSummary, VirtualFile
 from zarrfs.mount.tree.presentation import GROUP_DOCUMENT
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.mount.writing.array_file import ArrayFile
@@ -90,14 +90,21 @@ class FileOperations(ZarrOperations):
     def _modified(self, entry: Entry) -> float:
         modified = super()._modified(entry)
         if isinstance(entry.node, Array):
-            return max(modified, self._write_buffer.modified(entry.node))
+            return max(modified, self._write_buffer.modified(entry.node.store, entry.node.path))
         return modified
+
+    def _summary_modified(self, summary: FileSummary) -> float:
+        return max(
+            super()._summary_modified(summary), self._write_buffer.modified(summary.store, summary.path)
+        )
 
     @errors_to_errno
     def getattr(self, path: str, fh: Any = None) -> dict[str, Any]:
         file = self._pending.get(path)
         if file is not None:
             return self._file_status(file.size, file.size, file.modified)
+        if path in self._hidden:
+            raise os_error(errno.ENOENT)
         return super().getattr(path, fh)
 
     @errors_to_errno
@@ -106,10 +113,10 @@ class FileOperations(ZarrOperations):
             self._entry(path)
         return 0
 
-    def _list(self, path: str) -> Iterator[ListedItem]:
+    def _list(self, path: str, needs_sizes: Callable[[], bool]) -> Iterator[ListedItem]:
         prefix = path.rstrip("/") + "/"
         pending = set(self._pending.names(path))
-        for item in super()._list(path):
+        for item in super()._list(path, needs_sizes):
             if prefix + item.name not in self._hidden and item.name not in pending:
                 yield item
         for name in sorted(pending):

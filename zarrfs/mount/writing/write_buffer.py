@@ -18,6 +18,7 @@ import numpy as np
 from zarrfs.engine.indexing.flat_ranges import FlatOrder
 from zarrfs.engine.io.patching import write_patches
 from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.stores.base import Store
 from zarrfs.errors import NodeNotFoundError, StoreError, describe_error
 from zarrfs.logs import logger
 from zarrfs.mount.writing.dirty_array import DirtyArray, DirtyChunk, Overlay
@@ -125,9 +126,9 @@ class WriteBuffer:
                 return None
             return dirty.overlay(array, order, swap_width, offset, size)
 
-    def modified(self, array: Array) -> float:
+    def modified(self, store: Store, path: str) -> float:
         """Return the time of the last write to an array in seconds since the epoch; 0 if it is not known."""
-        return self._modified.get(_key(array), 0.0)
+        return self._modified.get((id(store), path), 0.0)
 
     def is_settled(self, array: Array) -> bool:
         """Return whether the array has no dirty bytes and has not been flushed lately."""
