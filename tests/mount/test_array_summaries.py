@@ -236,7 +236,7 @@ def test_permissions_are_those_of_the_documents(
     found = []
     for summarizes in (True, False):
         operations = operations_of(path, summarizes=summarizes, with_permissions=True)
-        dispatcher = Dispatcher(operations, {}, ControlOperations(), counters, lambda: None, permissions)
+        dispatcher: Any = Dispatcher(operations, {}, ControlOperations(), counters, lambda: None, permissions)
         for _ in range(2):
             handle = dispatcher.opendir("/")
             entries = list(dispatcher.read_directory("/", handle, 0, True))[2:]

@@ -71,18 +71,19 @@ _REQUIRED_ARRAY_KEYS = _ARRAY_KEYS[:8]
 _OBJECT_CODECS = {"vlen-utf8": "string", "vlen-bytes": "bytes"}
 
 
-_templates = V2Templates()
+_stored_templates = V2Templates()
+"""Templates of the arrays that have documents of their own."""
 
 
 def array_template(data: Buffer, attributes: Buffer | None) -> tuple[ArraySpec, Mapping[str, Any]] | None:
     """Return the template of an array that the bytes of a ``.zarray`` match, and the attributes of a ``.zattrs``."""
-    return _templates.match(data, attributes)
+    return _stored_templates.match(data, attributes)
 
 
 def _known_or_parsed(data: Buffer, where: str, limit: int) -> tuple[bytes, dict[str, Any] | None]:
     """Return the bytes of a ``.zarray``, and its value if it has to be interpreted."""
     raw = bytes(data)
-    return raw, None if _templates.is_known(raw) else parse_object(raw, where, limit)
+    return raw, None if _stored_templates.is_known(raw) else parse_object(raw, where, limit)
 
 
 # -- documents to the model ----------------------------------------------------------------------------------
@@ -301,7 +302,7 @@ class V2Format(Format):
         data, document = found
         attributes = self._attributes(store, path)
         where = location(store, key)
-        known = _templates.find(data, attributes) if document is None else None
+        known = _stored_templates.find(data, attributes) if document is None else None
         if known is not None:
             return known
         if document is None:
@@ -309,7 +310,7 @@ class V2Format(Format):
         spec = self._array(store, path, document, attributes, where, allow_pickle)
         # Arrays that need this option would be interpreted without it.
         if not allow_pickle:
-            _templates.add(data, spec)
+            _stored_templates.add(data, spec)
         return spec
 
     def _attributes(self, store: Store, path: str) -> dict[str, Any]:

@@ -179,16 +179,16 @@ class _Scan:
         self._scan(directory, 0)
         if (DOCUMENT in self._documents) == (V2_ARRAY in self._documents):
             raise _NotSimpleError
-        zarr_format = 3 if DOCUMENT in self._documents else 2
-        document, status = self._documents[DOCUMENT if zarr_format == 3 else V2_ARRAY]
-        attributes = self._documents.get(V2_ATTRIBUTES) if zarr_format == 2 else None
+        is_v3 = DOCUMENT in self._documents
+        document, status = self._documents[DOCUMENT if is_v3 else V2_ARRAY]
+        attributes = None if is_v3 else self._documents.get(V2_ATTRIBUTES)
         usage = None
         if self._with_usage:
             newest = max(status.st_mtime_ns for status in self._statuses)
             nbytes = sum(status.st_size for status in self._statuses)
             usage = Usage(len(self._statuses), nbytes, newest / 1e9)
         return ScannedMember(
-            zarr_format,
+            3 if is_v3 else 2,
             document,
             None if attributes is None else attributes[0],
             usage,
