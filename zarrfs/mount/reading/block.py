@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import mmap
 import sys
 import threading
 import time
 from collections.abc import Hashable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from zarrfs.mount.reading.streams import Bytes
 
-__all__ = ["Block", "units_of"]
+__all__ = ["Block", "new_memory", "units_of"]
 
 IN_USE_SECONDS = 0.1
 """A block that has not been read completely is kept for this time after the last read of it."""
@@ -35,6 +37,28 @@ def units_of(start: int, stop: int, nbytes: int) -> int:
     first = start // UNIT_NBYTES
     end = -(-nbytes // UNIT_NBYTES) if stop >= nbytes else stop // UNIT_NBYTES
     return (1 << end) - (1 << first) if end > first else 0
+
+
+HUGE_PAGE_NBYTES = 2 << 20
+"""The size of the huge pages of x86-64 and of most other systems."""
+
+
+def new_memory(nbytes: int) -> Bytes:
+    """Return new memory for a block of ``nbytes`` bytes.
+
+    Memory of a whole number of huge pages is mapped, so that the kernel can align it to them. Memory of the allocator
+    begins after a header: its first and its last part consist of hundreds of small pages, each of which is a page fault.
+    """
+    if nbytes % HUGE_PAGE_NBYTES or not nbytes or not hasattr(mmap, "MAP_ANONYMOUS"):
+        return np.empty(nbytes, np.uint8)
+    try:
+        mapping = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"{nbytes} bytes of memory cannot be mapped") from error
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # The kernel has no huge pages.
+            mapping.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(mapping, np.uint8)
 
 
 def _reference_count() -> int:
@@ -82,7 +106,7 @@ class Block:
         if self.users or data is None:
             return None
         self.data = None
-        # Requests in progress refer to the data by views.
+        # Requests in progress refer to the data by views of it, also if the memory was mapped.
         return data if sys.getrefcount(data) == _UNSHARED else None
 
     def mark_read(self, start: int, stop: int) -> None:

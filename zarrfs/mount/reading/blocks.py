@@ -14,10 +14,8 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-import numpy as np
-
 from zarrfs.logs import logger
-from zarrfs.mount.reading.block import Block, units_of
+from zarrfs.mount.reading.block import Block, new_memory, units_of
 from zarrfs.mount.reading.streams import REVALIDATION_SECONDS, Bytes
 
 __all__ = ["DEFAULT_POOL_NBYTES", "MAX_REMOTE_ASSEMBLY_SECONDS", "BlockPool", "PoolStatistics"]
@@ -354,7 +352,7 @@ class BlockPool:
             block.checked_at = self._clock()
             memory, block.memory = block.memory, None
             self.statistics.recycled += memory is not None
-            data = np.empty(block.nbytes, np.uint8) if memory is None else memory
+            data = new_memory(block.nbytes) if memory is None else memory
             assemble(data)
             block.data = data
             self.statistics.assembled += 1

@@ -43,6 +43,12 @@ the store (``node_cache.REVALIDATION_SECONDS``), so that a change is seen within
 M_ARENA_MAX = -8
 """The parameter of ``mallopt`` for the number of heaps (malloc.h of glibc)."""
 
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+MAPPED_NBYTES, KEPT_NBYTES = 4 << 20, 16 << 20
+"""Larger allocations are mapped, and this much free memory at the end of the heap is kept. By default the buffers of
+requests and of decoders are returned to the system after each use, and each of their pages is a page fault at the next.
+"""
+
 GC_THRESHOLDS = (20_000, 20, 50)
 """The thresholds of the garbage collector in the process of a mount."""
 
@@ -132,7 +138,10 @@ def _run(
 def _use_one_heap() -> None:
     """Let all threads allocate from one heap. With the default of glibc, each heap retains memory of evicted chunks."""
     with suppress(AttributeError, OSError):  # Other C libraries do not have the function.
-        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(M_ARENA_MAX, 1)
+        mallopt(M_MMAP_THRESHOLD, MAPPED_NBYTES)
+        mallopt(M_TRIM_THRESHOLD, KEPT_NBYTES)
 
 
 @contextmanager
