@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import mmap
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -403,7 +405,12 @@ def test_a_block_is_read_when_the_end_of_each_unit_was_read(
     assert found.is_read
 
 
-def test_the_memory_of_an_evicted_block_is_used_again_unless_a_reader_refers_to_it() -> None:
+@pytest.mark.parametrize("is_mapped", [False, True], ids=["allocated", "mapped"])
+def test_the_memory_of_an_evicted_block_is_used_again_unless_a_reader_refers_to_it(
+    is_mapped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_mapped:
+        monkeypatch.setattr(block, "HUGE_PAGE_NBYTES", MIB // 4)
     _, array = counted(chunks=(8, 64, 256))
     pool = BlockPool(MIB // 2)  # two blocks
     reader = BlockReader(ArrayStream(array), pool)
@@ -423,6 +430,23 @@ def test_the_memory_of_an_evicted_block_is_used_again_unless_a_reader_refers_to_
         reader.read(number * size, size, sequential=True, read_ahead=False)
     assert bytes(part) == NOISE.tobytes()[4 * size + 5 :][:5]
     pool.close()
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MAP_ANONYMOUS"), reason="the system has no anonymous memory")
+def test_memory_of_whole_huge_pages_is_mapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    for nbytes in (1, 1000, 2 * MIB - 1, 2 * MIB, 4 * MIB):
+        memory = block.new_memory(nbytes)
+        assert memory.nbytes == nbytes
+        assert (memory.base is not None) == (nbytes % (2 * MIB) == 0)
+        memory[...] = 7
+        assert int(memory[-1]) == 7
+
+    def fail(*args: Any, **options: Any) -> None:
+        raise OSError(errno.ENOMEM, "")
+
+    monkeypatch.setattr(mmap, "mmap", fail)
+    with pytest.raises(MemoryError, match="cannot be mapped"):
+        block.new_memory(2 * MIB)
 
 
 def test_readers_that_evict_the_blocks_of_each_other_read_the_bytes_of_the_array() -> None:

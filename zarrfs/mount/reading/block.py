@@ -47,7 +47,7 @@ def new_memory(nbytes: int) -> Bytes:
     """Return new memory for a block of ``nbytes`` bytes.
 
     Memory of a whole number of huge pages is mapped, so that the kernel can align it to them. Memory of the allocator
-    begins after a header: its first and its last part consist of hundreds of small pages, each of which is a page fault.
+    begins after a header: its first and its last part are hundreds of small pages, each of which is a page fault.
     """
     if nbytes % HUGE_PAGE_NBYTES or not nbytes or not hasattr(mmap, "MAP_ANONYMOUS"):
         return np.empty(nbytes, np.uint8)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from zarrfs.engine.formats.array_templates import MAX_DOCUMENT_NBYTES
-from zarrfs.engine.formats.json_document import default_limit
+from zarrfs.engine.formats.json_document import default_limit, read_document
 from zarrfs.engine.native.members import ScannedMember, scan_members
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.stores.base import Store
@@ -61,17 +61,20 @@ def scan_group(group: Group, names: Sequence[str], *, with_usage: bool) -> list[
 def _scan(store: Store, path: str, name: str, limit: int, with_usage: bool) -> ScannedMember | None:
     """Do for any store what ``scan_members`` does for directories."""
     prefix = f"{path}/{name}" if path else name
+
+    def read(name: str) -> bytes | None:
+        return read_document(store, f"{prefix}/{name}", lambda data, *_: bytes(data), limit)
+
     try:
-        document = store.get_within(f"{prefix}/{V3_DOCUMENT}", limit)
-        array = store.get_within(f"{prefix}/{V2_ARRAY}", limit)
+        document, array = read(V3_DOCUMENT), read(V2_ARRAY)
         # A node with documents of both formats causes a warning.
         if (document is None) == (array is None) or store.exists(f"{prefix}/{V2_GROUP}"):
             return None
-        attributes = None if array is None else store.get_within(f"{prefix}/{V2_ATTRIBUTES}", limit)
+        attributes = None if array is None else read(V2_ATTRIBUTES)
         usage = store.usage(prefix) if with_usage else None
-    except (ZarrError, OSError, MemoryError):
+    except Exception:  # opening the member reports the error
         return None
     if document is not None:
-        return ScannedMember(3, bytes(document), None, usage, NO_ACCESS)
+        return ScannedMember(3, document, None, usage, NO_ACCESS)
     assert array is not None
-    return ScannedMember(2, bytes(array), None if attributes is None else bytes(attributes), usage, NO_ACCESS)
+    return ScannedMember(2, array, attributes, usage, NO_ACCESS)
