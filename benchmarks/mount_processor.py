@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.mount_processor`` reads a volume of 512 x 512 x 512 uint16 with ``cat``. The sum of what a FUSE
 file system that does nothing needs (server and ``cat``) and what the engine needs to decode into memory that exists,
-divided by the number of processors, is the shortest time that any mount can take. Processor time hardly depends on other
-programs that are running, apart from the time in which the kernel clears new memory.
+divided by the number of processors, is the shortest time that any mount can take. Processor time hardly depends on
+other programs that are running, apart from the time in which the kernel clears new memory.
 """
 
 from __future__ import annotations

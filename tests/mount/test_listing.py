@@ -108,7 +108,7 @@ def test_the_requests_of_a_listing_do_not_grow_faster_than_the_number_of_arrays(
         return sum(counting.calls.values())
 
     assert calls(60) - calls(40) == calls(40) - calls(20)
-    assert calls(40) - calls(20) <= 20 * 15
+    assert calls(40) - calls(20) <= 20 * 17
 
 
 def test_names_with_the_suffix_of_another_view_are_listed_once() -> None:
