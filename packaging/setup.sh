@@ -18,6 +18,7 @@ packages_qt=(
     libxcb-shape0 libxcb-sync1 libxcb-xfixes0 libxcb-xkb1 libwayland-client0 libwayland-cursor0 libwayland-egl1
     fonts-dejavu-core
 )
+packages_compiler=(gcc libc6-dev) # for the native library, without which zarrfs is slower
 packages_test=("libfuse2t64|libfuse2" rsync xvfb redis-server)
 
 azurite=3.35.0 # version in the npm registry
@@ -150,6 +151,7 @@ check_requirements() {
 install_system() {
     local -a required=("${packages_common[@]}" "${packages_qt[@]}")
     [ "$1" = test ] && required+=("${packages_test[@]}")
+    command -v cc >/dev/null || command -v gcc >/dev/null || required+=("${packages_compiler[@]}")
     if is_debian; then
         install_packages "${required[@]}"
         install_python

@@ -318,10 +318,10 @@ def test_chunks_that_are_locked_are_returned(tmp_path: Path) -> None:
             held.set()
             release.wait(60)
 
-    thread = threading.Thread(target=hold)
-    thread.start()
-    held.wait(60)
     with native() as record, pytest.MonkeyPatch.context() as patch:
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait(60)
         executor = native_writing._execute
 
         def execute(*arguments: Any) -> Iterator[Any]:

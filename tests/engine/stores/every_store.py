@@ -5,12 +5,14 @@ A new store adds one entry to ``STORES``. Servers are started when they are firs
 
 from __future__ import annotations
 
+import dbm.dumb
 import itertools
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import fsspec
@@ -67,6 +69,15 @@ def fail_every_other_operation() -> Callable[[str, str], Exception | None]:
     return lambda operation, key: StoreError("busy") if next(count) % 2 else None
 
 
+def dbm_store(path: Path) -> DBMStore:
+    """Return a store of dbm.gnu or dbm.dumb: not every dbm.ndbm supports empty values."""
+    with suppress(ImportError):
+        import_module("dbm.gnu")
+        return DBMStore(path)
+    dbm.dumb.open(str(path), "c").close()
+    return DBMStore(path)
+
+
 def refuse_to_wait(seconds: float) -> None:
     raise AssertionError(f"waits {seconds} s before an operation that cannot succeed")
 
@@ -97,7 +108,7 @@ STORES: dict[str, Callable[[Path], Store]] = {
     ),
     "synchronized": lambda path: SynchronizedStore(MemoryStore(), ProcessSynchronizer(path / "locks")),
     "sqlite": lambda path: SQLiteStore(path / "store.sqldb"),
-    "dbm": lambda path: DBMStore(path / "store.dbm"),
+    "dbm": lambda path: dbm_store(path / "store.dbm"),
     "lmdb": lambda path: LMDBStore(path / "store.lmdb"),
     "redis": lambda path: RedisStore(f"{server_url('redis')}?prefix={uuid.uuid4().hex}"),
     "mongodb": lambda path: MongoDBStore("mongodb://localhost/tests", client=mongomock.MongoClient()),

@@ -63,6 +63,30 @@ def test_the_size_of_a_text_in_sqlite_is_in_bytes(tmp_path: Path) -> None:
             store.get_within("a", 1)
 
 
+class WithoutEmptyValues(dict[bytes, bytes]):
+    """What dbm.ndbm on Berkeley DB does: a key with an empty value is listed, and missing."""
+
+    def __contains__(self, key: object) -> bool:
+        return bool(super().get(key, b""))  # type: ignore[arg-type]
+
+    def close(self) -> None: ...
+
+
+def test_an_empty_value_that_dbm_does_not_support_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with DBMStore(tmp_path / "a.dbm") as store:
+        real, database = store._database, WithoutEmptyValues()
+        store._database = database
+        try:
+            store.set("a", b"1")
+            with pytest.raises(StoreError, match=r"b cannot be written: .* empty values"):
+                store.set("b", b"")
+            assert list(store.list_prefix()) == ["a"]
+        finally:
+            store._database = real
+
+
 @pytest.mark.parametrize("operation", ["set", "delete"])
 def test_a_failed_write_of_dbm_is_an_error(
     operation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -123,6 +123,20 @@ def test_pickle_is_refused_unless_requested(zarr2: Zarr2, order: str, tmp_path: 
         zarrfs.create_array({}, shape=2, dtype=object, filters=[codec], zarr_format=2)
 
 
+def same_elements(found: Any, expected: Any) -> bool:
+    """As ``same_bits``, except for the sign of NaN in complex numbers.
+
+    zarr-python 2 computes them by a multiplication with 1j. The sign of its NaN depends on how Python was compiled.
+    """
+    if np.asarray(expected).dtype.kind != "c":
+        return same_bits(found, expected)
+    parts = [
+        np.asarray(values).reshape(-1).view(f"f{np.asarray(values).itemsize // 2}")
+        for values in (found, expected)
+    ]
+    return np.array_equal(*parts, equal_nan=True)
+
+
 @pytest.mark.parametrize(("dtype", "fill"), list(fill_cases()), ids=str)
 def test_fill_values_are_exchanged(zarr2: Zarr2, dtype: Any, fill: Any, tmp_path: Path) -> None:
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
@@ -139,13 +153,13 @@ def test_fill_values_are_exchanged(zarr2: Zarr2, dtype: Any, fill: Any, tmp_path
         assert document(theirs)["fill_value"] is None
         return
     expected, _ = zarr2("read", directory(theirs))
-    assert same_bits(found[...], expected)
-    assert same_bits(np.asarray(found.fill_value, dtype), np.asarray(facts["fill_value"], dtype))
+    assert same_elements(found[...], expected)
+    assert same_elements(np.asarray(found.fill_value, dtype), np.asarray(facts["fill_value"], dtype))
     zarrfs.create_array(ours, zarr_format=2, compressors=None, **options)
     # Compared as text, because NaN != NaN and -0.0 == 0.0.
     assert json.dumps(document(ours), sort_keys=True) == json.dumps(document(theirs), sort_keys=True)
     values, facts = zarr2("read", directory(ours))
-    assert same_bits(values, expected)
+    assert same_elements(values, expected)
 
 
 BLOCKS = {name: compressor for name, compressor in COMPRESSORS.items() if "blosc" in name or name == "none"}

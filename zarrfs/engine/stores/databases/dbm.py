@@ -100,7 +100,16 @@ class DBMStore(KeyValueStore):
     def _write(self, key: str, value: bytes) -> None:
         with self._lock:
             try:
-                self._open_database()[encode_key(key)] = value
+                database = self._open_database()
+                database[encode_key(key)] = value
+                if not value and encode_key(key) not in database:
+                    # dbm.ndbm on Berkeley DB stores such a key, lists it, and then reports that it is missing.
+                    with suppress(KeyError):
+                        del database[encode_key(key)]
+                    raise StoreError(
+                        f"{self.path}: {key} cannot be written: the dbm library of this file does not support empty "
+                        "values; use a file of dbm.gnu, or another store"
+                    )
                 self._sync()
             except StoreError:
                 raise
