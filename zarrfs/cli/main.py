@@ -6,6 +6,7 @@ command is called, so that ``zarrfs --help`` does not import the dependencies of
 
 from __future__ import annotations
 
+import gc
 import io
 import logging
 import os
@@ -191,6 +192,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
             "zarrfs --log-level debug",
             1,
         )
+    gc.freeze()  # otherwise the collector examines all objects once more when the interpreter ends
     sys.exit(status if isinstance(status, int) else 0)
 
 

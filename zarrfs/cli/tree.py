@@ -59,11 +59,11 @@ def command(
             access=zarrfs.Access(max_document=max_document),
             use_consolidated=True if consolidated else None,
         )
-    with node.store:
-        if as_json:
-            print_json(as_object(node, depth))
-            return
-        print_lines(lines(node, depth))
+        with node.store:
+            if as_json:
+                print_json(as_object(node, depth))
+            else:
+                print_lines(lines(node, depth))
 
 
 @dataclass(frozen=True)
