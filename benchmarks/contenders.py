@@ -106,15 +106,16 @@ def selections(kind: str, axis: int | None, side: int, number: int) -> list[Any]
 def measure(
     opener: Opener, directory: str, kind: str, axis: int | None, side: int, number: int
 ) -> dict[str, Any]:
-    """Perform one request. Return the seconds per read, the peak memory beyond the result in bytes, and for request
-    number 0 a checksum of the values.
+    """Perform one request. Return the seconds and the processor time of all threads per read, the peak memory beyond
+    the result in bytes, and for request number 0 a checksum of the values.
     """
     chosen = selections(kind, axis, side, number)
     if kind == "open":
-        start = time.perf_counter()
+        start, cpu_start = time.perf_counter(), time.process_time()
         for _ in chosen:
             opener(directory, [])
-        return {"seconds": (time.perf_counter() - start) / len(chosen), "peak": 0, "checksum": 0}
+        elapsed, cpu = time.perf_counter() - start, time.process_time() - cpu_start
+        return {"seconds": elapsed / len(chosen), "cpu": cpu / len(chosen), "peak": 0, "checksum": 0}
     reader = opener(directory, chosen)
     if kind == "next plane":
         reader(chosen.pop(0))
@@ -124,18 +125,24 @@ def measure(
     reset_peak_memory()
     before = memory("VmRSS")
     checksum = nbytes = 0
-    elapsed = 0.0
+    elapsed = cpu = 0.0
     # Results are dropped in batches: 1000 regions would need half a gigabyte.
     for low in range(0, len(chosen), BATCH):
-        start = time.perf_counter()
+        start, cpu_start = time.perf_counter(), time.process_time()
         values = [reader(selection) for selection in chosen[low : low + BATCH]]
         elapsed += time.perf_counter() - start
+        cpu += time.process_time() - cpu_start
         nbytes = max(nbytes, sum(part.nbytes for part in map(np.asarray, values)))
         for part in values if number == 0 else ():
             checksum = zlib.crc32(np.ascontiguousarray(part).data, checksum)
         del values
     peak = memory("VmHWM") - before - nbytes
-    return {"seconds": elapsed / len(chosen), "peak": max(0, peak), "checksum": checksum}
+    return {
+        "seconds": elapsed / len(chosen),
+        "cpu": cpu / len(chosen),
+        "peak": max(0, peak),
+        "checksum": checksum,
+    }
 
 
 def main(name: str) -> None:

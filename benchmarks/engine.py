@@ -141,6 +141,7 @@ def _measure(data_set: DataSet, read: Read, workers: dict[str, Worker], seconds:
         name for name in workers if name != LIMIT or read.kind not in ("open", "one voxel", "region again")
     ]
     timings: dict[str, list[float]] = {name: [] for name in names}
+    cpu: dict[str, list[float]] = {name: [] for name in names}
     peaks = dict.fromkeys(names, 0)
     checksums = {}
     deadline = time.monotonic() + seconds
@@ -157,6 +158,7 @@ def _measure(data_set: DataSet, read: Read, workers: dict[str, Worker], seconds:
             peaks[name] = max(peaks[name], answer["peak"])
             if number:
                 timings[name].append(answer["seconds"])
+                cpu[name].append(answer["cpu"])
                 continue
             if name != LIMIT:
                 warm_up[name] = answer["seconds"]
@@ -167,7 +169,12 @@ def _measure(data_set: DataSet, read: Read, workers: dict[str, Worker], seconds:
         "data": data_set.name,
         "task": read.name,
         "contenders": {
-            name: {**summarize(timings[name]), "peak": round(peaks[name] / 2**20, 1)} for name in names
+            name: {
+                **summarize(timings[name]),
+                "cpu": summarize(cpu[name])["median"],
+                "peak": round(peaks[name] / 2**20, 1),
+            }
+            for name in names
         },
     }
 

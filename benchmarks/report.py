@@ -23,15 +23,15 @@ LIKE_FOR_LIKE = "zarrfs, no cache"
 Result = dict[str, Any]
 
 
-def median(result: Result, name: str) -> float:
-    """Return the median of a contender in milliseconds."""
-    return float(result["contenders"][name]["median"])
+def median(result: Result, name: str, quantity: str = "median") -> float:
+    """Return the median time of a contender in milliseconds, or with "cpu" that of its processor time."""
+    return float(result["contenders"][name][quantity])
 
 
-def peer_ratio(result: Result, name: str) -> float:
+def peer_ratio(result: Result, name: str, quantity: str = "median") -> float:
     """Return the time of the fastest other implementation divided by that of a contender. Above 1 it is faster."""
     peers = [n for n in result["contenders"] if not n.startswith("zarrfs") and n != LIMIT]
-    return min(median(result, peer) for peer in peers) / median(result, name)
+    return min(median(result, peer, quantity) for peer in peers) / median(result, name, quantity)
 
 
 def tables(document: dict[str, Any]) -> dict[str, str]:
@@ -39,6 +39,8 @@ def tables(document: dict[str, Any]) -> dict[str, str]:
     found = {"machine": machine_text(document)}
     if "reads" in document:
         found["ratios"] = _ratio_table(document["reads"])
+        if all("cpu" in own for result in document["reads"] for own in result["contenders"].values()):
+            found["processor time"] = _ratio_table(document["reads"], "cpu")
         found["reads"] = _read_table(document["reads"])
         found["memory"] = _memory_table(document["reads"])
     if "writes" in document:
@@ -70,7 +72,7 @@ def _milliseconds(value: float) -> str:
     return f"{value:.0f}" if value >= 99.5 else f"{value:.2g}"
 
 
-def _ratio_table(results: list[Result]) -> str:
+def _ratio_table(results: list[Result], quantity: str = "median") -> str:
     """One row per data set, one column per kind of read: the ratio to the fastest peer, and to the limit."""
     tasks = ["full read", *(f"plane along {axis}" for axis in "zyx")]
     by_data: dict[str, dict[str, Result]] = {}
@@ -84,9 +86,10 @@ def _ratio_table(results: list[Result]) -> str:
                 cells.append("")
                 continue
             result = by_task[task]
-            cell = f"{peer_ratio(result, LIKE_FOR_LIKE):.1f}"
+            cell = f"{peer_ratio(result, LIKE_FOR_LIKE, quantity):.1f}"
             if LIMIT in result["contenders"]:
-                cell += f" ({median(result, LIKE_FOR_LIKE) / median(result, LIMIT):.1f})"
+                own, limit = (median(result, name, quantity) for name in (LIKE_FOR_LIKE, LIMIT))
+                cell += f" ({own / limit:.1f})"
             cells.append(cell)
         rows.append([data, *cells])
     return _table(["", *tasks], rows)

@@ -24,21 +24,24 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 
 
 def summary(median: float) -> dict[str, float]:
-    return {"median": median, "low": median, "high": median, "rounds": 3, "peak": 1.5}
+    return {"median": median, "low": median, "high": median, "cpu": 2 * median, "rounds": 3, "peak": 1.5}
 
 
 def results() -> dict[str, Any]:
     """Return results in which each contender takes 10 ms longer than the previous one."""
-    timings = {name: summary(10.0 * (i + 1)) for i, name in enumerate(CONTENDERS)}
+
+    def timings() -> dict[str, dict[str, float]]:
+        return {name: summary(10.0 * (i + 1)) for i, name in enumerate(CONTENDERS)}
+
     return {
         "machine": {"cores": 2, "processor": "CPU", "python": "3.11", "versions": {"zarr": "3"}},
         "load": [0.0, 0.5],
         "reads": [
-            {"data": data_set.name, "task": read.name, "contenders": timings}
+            {"data": data_set.name, "task": read.name, "contenders": timings()}
             for data_set in data_sets()
             for read in reads(data_set)
         ],
-        "writes": [{"data": "none", "task": "everything", "contenders": timings}],
+        "writes": [{"data": "none", "task": "everything", "contenders": timings()}],
         "counts": [{"read": "one voxel", "decoded chunks": 1, "system calls": 8}],
     }
 
@@ -63,7 +66,15 @@ def test_ratios_compare_with_the_fastest_peer_and_not_with_the_limit() -> None:
         "TensorStore": summary(6),
         LIMIT: summary(1),
     }
+    contenders["TensorStore"]["cpu"] = 5.0
     assert peer_ratio({"contenders": contenders}, "zarrfs, no cache") == 3.0
+    assert peer_ratio({"contenders": contenders}, "zarrfs, no cache", "cpu") == 1.25
+
+
+def test_results_without_processor_times_have_no_table_of_them() -> None:
+    old = results()
+    del old["reads"][0]["contenders"]["TensorStore"]["cpu"]
+    assert set(tables(results())) - set(tables(old)) == {"processor time"}
 
 
 def test_the_chart_shows_cases_of_the_benchmark() -> None:
