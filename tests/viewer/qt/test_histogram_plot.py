@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PyQt6.QtCore import QPoint, Qt
 from PyQt6.QtTest import QTest
@@ -25,6 +25,7 @@ def plot(qtbot: QtBot) -> HistogramPlot:
     return widget
 
 
+@settings(max_examples=40)
 @given(values=st.lists(finite, min_size=1, max_size=20), limits=st.tuples(finite, finite).map(sorted))
 def test_any_values_and_limits_are_drawn(qapp: object, values: list[float], limits: list[float]) -> None:
     plot = HistogramPlot()

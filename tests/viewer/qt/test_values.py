@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PyQt6.QtCore import Qt
+from PyQt6.QtCore import QItemSelectionModel, Qt
 from PyQt6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
-from zarrfs_viewer.qt.panels.values_view import PageModel
+from zarrfs_viewer.qt.panels.values_view import PageModel, ValuesView
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
@@ -55,10 +55,56 @@ def test_arrays_of_rank_1_strings_and_tables_are_shown(
         expected = data[1].tolist() if data.dtype.names else [data[1]]
         assert shown == [str(value) for value in expected]
     assert view.plot.isVisible() == (data.dtype == np.float64)
-    view.copy_csv()
     clipboard = QGuiApplication.clipboard()
     assert clipboard is not None
-    assert clipboard.text().count("\n") == len(data) + 1
+    clipboard.clear()
+    view.copy_csv()
+    qtbot.waitUntil(lambda: clipboard.text().count("\n") == len(data) + 1, timeout=TIMEOUT_MILLISECONDS)
+
+
+def show_table(qtbot: QtBot, window: MainWindow) -> ValuesView:
+    """Show the values of the displayed picture as a table."""
+    window.actions_by_name["values"].trigger()
+    view = window.features.values.view
+    qtbot.waitUntil(lambda: view.model.page is not None, timeout=TIMEOUT_MILLISECONDS)
+    return view
+
+
+def test_the_selected_rows_are_copied(qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "a.zarr", data=np.arange(30).reshape(10, 3) * 0.5)
+    view = show_table(qtbot, open_in_window(tmp_path / "a.zarr"))
+    selection = view.table.selectionModel()
+    clipboard = QGuiApplication.clipboard()
+    assert selection is not None
+    assert clipboard is not None
+    for row in (2, 7):
+        flag = QItemSelectionModel.SelectionFlag
+        selection.select(view.model.index(row, 1), flag.Select | flag.Rows)
+    view.copy_csv()
+    expected = "index,0,1,2\n2,3.0,3.5,4.0\n7,10.5,11.0,11.5\n"
+    qtbot.waitUntil(lambda: clipboard.text() == expected, timeout=TIMEOUT_MILLISECONDS)
+
+
+def test_painting_a_wide_table_costs_as_much_with_all_cells_selected(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zarrfs.create_array(tmp_path / "a.zarr", data=np.zeros((200, 400), "u1"))
+    view = show_table(qtbot, open_in_window(tmp_path / "a.zarr"))
+    counts: list[None] = []
+    original = PageModel.columnCount
+    monkeypatch.setattr(
+        PageModel, "columnCount", lambda self, parent=None: (counts.append(None), original(self, parent))[1]
+    )
+
+    def painting_cost() -> int:
+        view.table.grab()
+        counts.clear()
+        view.table.grab()
+        return len(counts)
+
+    cost = painting_cost()
+    view.table.selectAll()
+    assert 0 < painting_cost() <= 2 * cost
 
 
 def test_a_number_is_shown(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from PyQt6.QtWidgets import (
 
 from zarrfs_viewer.analysis.value_pages import ValuePage, curve, page_csv, page_rows, read_page
 from zarrfs_viewer.images.reading import SourceArray
+from zarrfs_viewer.qt.panels.page_header import PageHeader
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, html_text, plain, plain_lines, plain_name, tooltip
 from zarrfs_viewer.qt.support.plots import LazyPlot, with_pyqtgraph
@@ -42,10 +43,7 @@ MAX_LEADING = 8
 
 
 class PageModel(QAbstractTableModel):
-    """One page of values.
-
-    Qt asks for the number of rows and columns 20 000 times to paint a page whose cells are all selected.
-    """
+    """One page of values. Qt asks for the number of rows and columns several times for each cell that it paints."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,11 +108,13 @@ class ValuesView(QWidget):
         self.table.setAccessibleName("Table of values")
         self.table.setModel(self.model)
         self.setFocusProxy(self.table)
-        columns, rows = self.table.horizontalHeader(), self.table.verticalHeader()
-        if columns is not None and rows is not None:
-            columns.setResizeContentsPrecision(MEASURED_ROWS)
-            columns.setMaximumSectionSize(MAX_COLUMN_WIDTH)
-            rows.setDefaultSectionSize(self.table.fontMetrics().height() + 6)
+        columns = PageHeader(Qt.Orientation.Horizontal, self.table)
+        columns.setResizeContentsPrecision(MEASURED_ROWS)
+        columns.setMaximumSectionSize(MAX_COLUMN_WIDTH)
+        self.table.setHorizontalHeader(columns)
+        rows = PageHeader(Qt.Orientation.Vertical, self.table)
+        rows.setDefaultSectionSize(self.table.fontMetrics().height() + 6)
+        self.table.setVerticalHeader(rows)
         self.splitter = QSplitter(Qt.Orientation.Vertical)
         self.splitter.addWidget(self.plot)
         self.splitter.addWidget(self.table)
@@ -246,12 +246,15 @@ class ValuesView(QWidget):
         self.splitter.setSizes([600, 400])
 
     def copy_csv(self) -> None:
-        """Copy the selected rows as CSV, or the page if no rows are selected."""
+        """Copy the selected rows as CSV, or the page if no rows are selected. A worker thread composes the text."""
         page, selection = self.model.page, self.table.selectionModel()
-        if page is not None:
-            indexes = selection.selectedIndexes() if selection is not None else []
-            rows = sorted({index.row() for index in indexes})
-            copy_to_clipboard(page_csv(page, rows if len(rows) > 1 else None))
+        if page is None:
+            return
+        ranges = selection.selection() if selection is not None else ()
+        rows = sorted({row for part in ranges for row in range(part.top(), part.bottom() + 1)})
+        self._session.run_in_worker(
+            lambda: page_csv(page, rows if len(rows) > 1 else None), copy_to_clipboard, "values as CSV"
+        )
 
 
 def _described(array: SourceArray) -> str:
