@@ -247,10 +247,11 @@ class ValuesView(QWidget):
 
     def copy_csv(self) -> None:
         """Copy the selected rows as CSV, or the page if no rows are selected. A worker thread composes the text."""
-        page, selection = self.model.page, self.table.selectionModel()
-        if page is None:
+        page, model = self.model.page, self.table.selectionModel()
+        if page is None or model is None:
             return
-        ranges = selection.selection() if selection is not None else ()
+        selection = model.selection()
+        ranges = [selection[number] for number in range(selection.count())]
         rows = sorted({row for part in ranges for row in range(part.top(), part.bottom() + 1)})
         self._session.run_in_worker(
             lambda: page_csv(page, rows if len(rows) > 1 else None), copy_to_clipboard, "values as CSV"
