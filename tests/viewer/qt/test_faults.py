@@ -64,7 +64,7 @@ def test_the_readout_follows_the_slice_while_the_pointer_rests(
     canvas = window.canvas
     middle = canvas.rect().center()
     QTest.mouseMove(canvas, middle)
-    qtbot.waitUntil(lambda: canvas._pointer is not None, timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(lambda: canvas._pointer.position is not None, timeout=TIMEOUT_MILLISECONDS)
     for z in (0, 4, 1):
         wait_until_exact(qtbot, window, lambda z=z: window.dimensions.set_position(0, z))
         value = 10 * z + 4

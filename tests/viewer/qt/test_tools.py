@@ -226,10 +226,10 @@ def test_missing_chunks_are_hatched(qtbot: QtBot, open_in_window: OpenInWindow, 
     window = open_in_window(ramp)
     window.actions_by_name["chunks"].trigger()
     wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 5))
-    qtbot.waitUntil(lambda: len(window.canvas._missing) == 1, timeout=TIMEOUT_MILLISECONDS)
-    assert window.canvas._missing[0] == (-0.5, 29.5, 39.5, 59.5)
+    qtbot.waitUntil(lambda: len(window.canvas.layers.missing) == 1, timeout=TIMEOUT_MILLISECONDS)
+    assert window.canvas.layers.missing[0] == (-0.5, 29.5, 39.5, 59.5)
     wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 1))
-    qtbot.waitUntil(lambda: window.canvas._missing == (), timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(lambda: window.canvas.layers.missing == (), timeout=TIMEOUT_MILLISECONDS)
 
 
 def chosen(window: MainWindow, part: str, form: str) -> ExportDialog:

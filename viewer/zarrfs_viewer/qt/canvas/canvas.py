@@ -1,48 +1,26 @@
 """The canvas widget: draws the latest frame in the current viewport and handles mouse and keyboard input.
 
 Nothing is read, decoded or composed here: frames arrive complete. While the user pans or zooms, the previous frame
-is drawn at its new position until the next frame arrives.
+is drawn at its new position until the next frame arrives. ``layers`` draws, and ``pointer`` reacts to the mouse.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-from PyQt6.QtCore import QPointF, QSize, Qt, pyqtSignal
-from PyQt6.QtGui import (
-    QColor,
-    QImage,
-    QKeyEvent,
-    QMouseEvent,
-    QPainter,
-    QPaintEvent,
-    QResizeEvent,
-    QWheelEvent,
-)
+from PyQt6.QtCore import QSize, Qt, pyqtSignal
+from PyQt6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
 from PyQt6.QtWidgets import QSizePolicy, QWidget
 
 from zarrfs_viewer.analysis.chunk_overlay import ChunkGrid
-from zarrfs_viewer.analysis.readout import scale_bar
 from zarrfs_viewer.analysis.regions import Region
 from zarrfs_viewer.analysis.shapes import Shape
 from zarrfs_viewer.display.levels import pixel_aspect
 from zarrfs_viewer.images.image import Image
-from zarrfs_viewer.qt.canvas.cross_hair import CrossHair
-from zarrfs_viewer.qt.canvas.painting import (
-    PictureOverlay,
-    Rect,
-    draw_cross,
-    draw_grid,
-    draw_missing,
-    draw_picture,
-    draw_picture_overlay,
-    draw_regions,
-    draw_scale_bar,
-    draw_shape,
-    draw_status,
-)
-from zarrfs_viewer.qt.canvas.shape_tools import ShapeTools, Tool
+from zarrfs_viewer.qt.canvas.layers import CanvasLayers
+from zarrfs_viewer.qt.canvas.painting import PictureOverlay, Rect
+from zarrfs_viewer.qt.canvas.pointer import CanvasPointer
+from zarrfs_viewer.qt.canvas.shape_tools import Tool
 from zarrfs_viewer.rendering.renderer import Frame
 from zarrfs_viewer.state.view_state import (
     FIT_MARGIN,
@@ -61,12 +39,6 @@ BACKGROUND = QColor(18, 18, 22)
 ZOOM_STEP = 1.0015
 KEY_ZOOM = 1.25
 KEY_PAN = 60
-MAX_SCALE_BAR, MAX_SCALE_BAR_PART = 120.0, 0.4
-"""The length of the scale bar in pixels, and as a part of the width of the pane."""
-MIN_WIDTH_OF_ROW, STATUS_HEIGHT = 260, 40
-"""Pixels. In narrower panes the scale bar and the state are not beside each other."""
-MAX_CLICK_DISTANCE = 4
-"""Pixels. A press and release at a smaller distance is a click."""
 
 
 class Canvas(QWidget):
@@ -74,7 +46,7 @@ class Canvas(QWidget):
 
     Attributes:
         wheel_steps: whether the wheel steps through slices and zooms with Ctrl, instead of the reverse.
-        title: the names of the displayed axes, drawn beside the loading state.
+        layers: what is drawn.
 
     Signals:
         viewport_changed: another part of the plane is displayed.
@@ -104,25 +76,17 @@ class Canvas(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setMinimumSize(120, 90)
-        self.title = ""
         self.wheel_steps = False
-        self.show_scale_bar = True
-        self._image: Image | None = None
-        self._displayed = (0, 1)
+        self.layers = CanvasLayers()
         self._viewport = Viewport(1, 1, (0.0, 0.0), 1.0)
-        self._frame: Frame | None = None
-        self._pixels: QImage | None = None
         self._fitted = True
-        self._grid: ChunkGrid | None = None
-        self._missing: tuple[Rect, ...] = ()
-        self._cross = CrossHair()
-        self._tools = ShapeTools()
-        self._regions: tuple[Region, ...] = ()
-        self._overlay: PictureOverlay | None = None
-        self._pointer: QPointF | None = None
-        self._pressed: QPointF | None = None
-        self._last_position: QPointF | None = None
-        self._is_panning = False
+        self._pointer = CanvasPointer(self)
+        self._pointer.panned.connect(lambda x, y: self.set_viewport(pan(self._viewport, x, y)))
+        self._pointer.pointed.connect(self.pointed)
+        self._pointer.clicked.connect(self.clicked)
+        self._pointer.cross_dragged.connect(self.cross_dragged)
+        self._pointer.shape_deselected.connect(self.shape_deselected)
+        self._pointer.shape_changed.connect(self._change_shape)
 
     def sizeHint(self) -> QSize:
         return QSize(900, 700)
@@ -137,73 +101,71 @@ class Canvas(QWidget):
     @property
     def frame(self) -> Frame | None:
         """The frame that is drawn."""
-        return self._frame
+        return self.layers.frame
 
     @property
     def shape(self) -> Shape | None:
         """The shape that was drawn for measuring, or None."""
-        return self._tools.shape
+        return self._pointer.shape
 
     @property
     def tool(self) -> Tool:
         """The effect of dragging with the left button. The middle button always moves the image."""
-        return self._tools.tool
+        return self._pointer.tool
 
     @property
     def is_drawing(self) -> bool:
         """Whether a polygon is being drawn."""
-        return self._tools.is_drawing
+        return self._pointer.is_drawing
 
     def show_image(self, image: Image | None, displayed: tuple[int, int]) -> None:
         """Prepare for another image or other axes. Removes the frame, the chunk grid, the cross-hair and the shape."""
-        if image is not self._image:
+        if image is not self.layers.image:
             self._viewport = replace(self._viewport, turns=0, mirrored=False)
-        self._image, self._displayed = image, displayed
-        self._frame = self._pixels = self._grid = self._cross.position = None
-        self._tools.show(None)
-        self._missing = ()
+        self.layers.show_image(image, displayed)
+        self._pointer.cross.position = None
+        self._pointer.show_shape(None)
         self.fit()
 
     def show_frame(self, frame: Frame) -> None:
         """Draw this frame until the next one is set."""
-        self._frame = frame
-        height, width = frame.pixels.shape
-        # The QImage is a view of the array, which the frame keeps alive.
-        data: Any = frame.pixels.data
-        self._pixels = QImage(data, width, height, width * 4, QImage.Format.Format_ARGB32_Premultiplied)
+        self.layers.show_frame(frame)
         self.update()
-        if self._pointer is not None:
-            # The value below the pointer changes with the slice, level and viewport, even if the pointer rests.
-            self.pointed.emit(self._data(self._pointer))
+        # The value below the pointer changes with the slice, level and viewport, even if the pointer rests.
+        self._pointer.point(self._viewport)
 
     def show_grid(self, grid: ChunkGrid | None, missing: tuple[Rect, ...] = ()) -> None:
         """Draw the chunk boundaries, and hatch the missing chunks. None removes the grid."""
-        if (grid, missing) != (self._grid, self._missing):
-            self._grid, self._missing = grid, missing
+        layers = self.layers
+        if (grid, missing) != (layers.grid, layers.missing):
+            layers.grid, layers.missing = grid, missing
             self.update()
 
     def show_picture_overlay(self, overlay: PictureOverlay | None) -> None:
         """Draw a second image over the image. None removes it."""
-        if overlay is not None or self._overlay is not None:
-            self._overlay = overlay
+        if overlay is not None or self.layers.overlay is not None:
+            self.layers.overlay = overlay
             self.update()
 
     def show_cross(self, point: tuple[float, float] | None) -> None:
         """Draw a cross-hair at (row, column). None removes it."""
-        if point != self._cross.position:
-            self._cross.position = point
+        if point != self._pointer.cross.position:
+            self._pointer.cross.position = point
             self.update()
 
     def show_shape(self, shape: Shape | None, finished: bool = True) -> None:
         """Draw a shape and emit ``shape_changed``. None removes it."""
-        self._tools.show(shape)
+        self._pointer.show_shape(shape)
+        self._change_shape(shape, finished)
+
+    def _change_shape(self, shape: Shape | None, finished: bool) -> None:
         self.update()
         self.shape_changed.emit(shape, finished)
 
     def show_regions(self, regions: tuple[Region, ...]) -> None:
         """Draw the outlines and the names of regions."""
-        if regions != self._regions:
-            self._regions = regions
+        if regions != self.layers.regions:
+            self.layers.regions = regions
             self.update()
 
     def set_viewport(self, viewport: Viewport, fitted: bool = False) -> None:
@@ -222,12 +184,13 @@ class Canvas(QWidget):
     def fit(self) -> None:
         """Display the whole plane."""
         self._fitted = True
-        if self._image is None:
+        image, displayed = self.layers.image, self.layers.displayed
+        if image is None:
             self.update()
             return
-        rows, columns = (self._image.shape[axis] for axis in self._displayed)
+        rows, columns = (image.shape[axis] for axis in displayed)
         width, height = self._device_size()
-        aspect = pixel_aspect(self._image, self._displayed)
+        aspect = pixel_aspect(image, displayed)
         turns, is_mirrored = self._viewport.turns, self._viewport.mirrored
         self.set_viewport(
             fit(width, height, rows, columns, aspect, FIT_MARGIN, turns, is_mirrored), fitted=True
@@ -284,52 +247,19 @@ class Canvas(QWidget):
 
     def _paint(self, painter: QPainter) -> None:
         painter.fillRect(self.rect(), BACKGROUND)
-        if self._image is None:
-            return
         painter.setFont(self.font())
-        ratio = self.devicePixelRatioF()
-        painter.scale(1 / ratio, 1 / ratio)
-        if self._frame is not None and self._pixels is not None:
-            draw_picture(painter, self._viewport, self._frame.grid.rect, self._pixels)
-        if self._overlay is not None and self._frame is not None:
-            draw_picture_overlay(painter, self._viewport, self._overlay)
-        draw_missing(painter, self._viewport, self._missing)
-        if self._grid is not None:
-            draw_grid(painter, self._viewport, self._grid)
-        if self._cross.position is not None:
-            draw_cross(painter, self._viewport, self._cross.position)
-        draw_regions(painter, self._viewport, self._regions)
-        if self._tools.shape is not None:
-            draw_shape(painter, self._viewport, self._tools.shape, self._tools.is_drawing)
-        # Texts have the size that they have in other widgets, whatever the number of device pixels per pixel is.
-        painter.scale(ratio, ratio)
-        logical = replace(self._viewport, width=self.width(), height=self.height())
-        if self.show_scale_bar:
-            is_turned = self._viewport.turns % 2 == 1
-            axis, zoom = self._displayed[not is_turned], self._viewport.zooms[not is_turned]
-            target = min(MAX_SCALE_BAR, MAX_SCALE_BAR_PART * logical.width)
-            bar = scale_bar(self._image, axis, zoom / ratio, target)
-            # In a narrow pane the bar is above the state.
-            is_narrow = logical.width < MIN_WIDTH_OF_ROW
-            above = replace(logical, height=logical.height - STATUS_HEIGHT) if is_narrow else logical
-            draw_scale_bar(painter, above, bar.pixels, bar.text)
-        draw_status(painter, logical, self._frame, self.title)
+        size, ratio, pointer = (self.width(), self.height()), self.devicePixelRatioF(), self._pointer
+        cross = pointer.cross.position
+        self.layers.paint(painter, self._viewport, size, ratio, cross, pointer.shape, pointer.is_drawing)
 
     # -- input -------------------------------------------------------------------------------------------------
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:
         width, height = self._device_size()
-        if self._fitted and self._image is not None:
+        if self._fitted and self.layers.image is not None:
             self.fit()
         else:
             self.set_viewport(replace(self._viewport, width=width, height=height))
-
-    def _device(self, point: QPointF) -> tuple[float, float]:
-        ratio = self.devicePixelRatioF()
-        return point.x() * ratio, point.y() * ratio
-
-    def _data(self, point: QPointF) -> tuple[float, float]:
-        return self._viewport.to_data(*self._device(point))
 
     def wheelEvent(self, event: QWheelEvent | None) -> None:
         if event is None:
@@ -339,88 +269,30 @@ class Canvas(QWidget):
         if has_control != self.wheel_steps:
             self.stepped.emit(1 if delta > 0 else -1)
         else:
-            self.set_viewport(zoom_at(self._viewport, ZOOM_STEP**delta, *self._device(event.position())))
+            position = self.devicePixelRatioF() * event.position()
+            self.set_viewport(zoom_at(self._viewport, ZOOM_STEP**delta, position.x(), position.y()))
         event.accept()
 
     def mousePressEvent(self, event: QMouseEvent | None) -> None:
-        if event is None or event.button() not in (Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton):
-            return
-        self._pressed = self._last_position = event.position()
-        is_left = event.button() == Qt.MouseButton.LeftButton
-        if (
-            is_left
-            and self.tool == "move"
-            and self._cross.grab(self._viewport, *self._device(event.position()))
-        ):
-            return
-        outcome = "none"
-        if is_left and self._image is not None:
-            outcome = self._tools.press(self._viewport, *self._device(event.position()))
-            if outcome == "new":
-                self.shape_deselected.emit()
-        self._is_panning = outcome == "none"
-        if not self._is_panning:
-            self._emit_shape(finished=outcome == "finished")
-        self.setCursor(Qt.CursorShape.ClosedHandCursor if self._is_panning else Qt.CursorShape.CrossCursor)
-
-    def _emit_shape(self, finished: bool) -> None:
-        self.update()
-        self.shape_changed.emit(self._tools.shape, finished)
+        if event is not None:
+            has_image = self.layers.image is not None
+            self._pointer.press(self._viewport, event.position(), event.button(), has_image)
 
     def mouseMoveEvent(self, event: QMouseEvent | None) -> None:
-        if event is None:
-            return
-        position = event.position()
-        if self._cross.is_dragged:
-            self.cross_dragged.emit(*self._cross.dragged_to(self._data(position)))
-        elif self._last_position is not None and self._is_panning:
-            x0, y0 = self._device(self._last_position)
-            x1, y1 = self._device(position)
-            self.set_viewport(pan(self._viewport, x1 - x0, y1 - y0))
-        elif self._tools.move(self._data(self._last_position or position), self._data(position)):
-            self._emit_shape(finished=False)
-        if self._last_position is not None:
-            self._last_position = position
-        else:
-            self._show_tool_cursor()
-            cursor = self._cross.cursor(self._viewport, *self._device(position))
-            if cursor is not None and self.tool == "move":
-                self.setCursor(cursor)
-        self._pointer = position
-        self.pointed.emit(self._data(position))
+        if event is not None:
+            self._pointer.move(self._viewport, event.position())
+            self._pointer.point(self._viewport)  # the movement may have changed the viewport
 
     def mouseReleaseEvent(self, event: QMouseEvent | None) -> None:
-        pressed = self._pressed
-        is_cross = self._cross.release()
-        self._pressed = self._last_position = None
-        self._is_panning = False
-        self._show_tool_cursor()
-        if event is None or pressed is None:
-            return
-        if not is_cross and self._tools.release():
-            self._emit_shape(finished=True)
-        if (event.position() - pressed).manhattanLength() < MAX_CLICK_DISTANCE:
-            self.clicked.emit(*self._data(event.position()))
+        self._pointer.release(self._viewport, None if event is None else event.position())
 
     def set_tool(self, tool: Tool) -> None:
         """Set the effect of dragging with the left button."""
-        if self._tools.is_drawing:
-            self.finish_shape()
-        self._tools.tool = tool
-        self._show_tool_cursor()
+        self._pointer.set_tool(tool)
 
     def finish_shape(self) -> bool:
         """Finish the polygon that is drawn. Returns False if there is none."""
-        is_finished = self._tools.finish()
-        if is_finished:
-            self._emit_shape(finished=True)
-        return is_finished
-
-    def _show_tool_cursor(self) -> None:
-        if self.tool == "move":
-            self.unsetCursor()
-        else:
-            self.setCursor(Qt.CursorShape.CrossCursor)
+        return self._pointer.finish_shape()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent | None) -> None:
         if self.tool == "move":
@@ -429,8 +301,7 @@ class Canvas(QWidget):
             self.finish_shape()
 
     def leaveEvent(self, event: object) -> None:
-        self._pointer = None
-        self.pointed.emit(None)
+        self._pointer.leave()
 
     def keyPressEvent(self, event: QKeyEvent | None) -> None:
         if event is None:

@@ -92,7 +92,7 @@ class Pane(QObject):
             self.pipeline.clear()
         else:
             title = "".join(image.axes[axis].name for axis in displayed[::-1])
-            self.canvas.title = f"{title}  slab" if self.shows_slab else title
+            self.canvas.layers.title = f"{title}  slab" if self.shows_slab else title
         self.canvas.show_image(image, displayed)
 
     def refresh(self) -> None:

@@ -93,7 +93,7 @@ class Panes(QWidget):
     def set_show_scale_bar(self, on: bool) -> None:
         """Show or hide the scale bar in all panes."""
         for pane in self.all:
-            pane.canvas.show_scale_bar = on
+            pane.canvas.layers.show_scale_bar = on
             pane.canvas.update()
 
     def set_wheel_steps(self, on: bool) -> None:
@@ -164,7 +164,7 @@ class Panes(QWidget):
         for number, pane in enumerate(self.side):
             pane.shows_slab = number == count - 1
             pane.show_chunks = self.main.show_chunks
-            pane.canvas.show_scale_bar = self.main.canvas.show_scale_bar
+            pane.canvas.layers.show_scale_bar = self.main.canvas.layers.show_scale_bar
             pane.canvas.wheel_steps = self.main.canvas.wheel_steps
             if pane.shows_slab:
                 pane.canvas.stepped.connect(self.stepped)

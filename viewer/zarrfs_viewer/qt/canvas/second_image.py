@@ -100,7 +100,7 @@ class SecondImage(QObject):
             )
         self.image, self.intent = image, initial_intent(image, 0)
         self.arrangement = arrangement
-        self.canvas.title = image.name or image.path
+        self.canvas.layers.title = image.name or image.path
         self._displayed = self.frame = None
         self._pipeline.clear()
         self.refresh()

@@ -45,7 +45,7 @@ class PictureActions(QObject):
             self._session.show_message(NO_IMAGE)
             return
         canvas, overlays = self._panes.main.canvas, self._session.overlays
-        viewport, with_bar = canvas.viewport, canvas.show_scale_bar
+        viewport, with_bar = canvas.viewport, canvas.layers.show_scale_bar
         self._session.run_in_worker(
             lambda: draw_picture(render_view(image, intent, viewport, overlays), with_bar),
             self._put_on_clipboard,

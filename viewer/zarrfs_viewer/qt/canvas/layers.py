@@ -1,0 +1,130 @@
+"""What is drawn on a canvas: the picture, a second picture, the chunk grid, shapes, the scale bar and the state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from PyQt6.QtGui import QImage, QPainter
+
+from zarrfs_viewer.analysis.chunk_overlay import ChunkGrid
+from zarrfs_viewer.analysis.readout import scale_bar
+from zarrfs_viewer.analysis.regions import Region
+from zarrfs_viewer.analysis.shapes import Shape
+from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.qt.canvas.painting import (
+    PictureOverlay,
+    Rect,
+    draw_cross,
+    draw_grid,
+    draw_missing,
+    draw_picture,
+    draw_picture_overlay,
+    draw_regions,
+    draw_scale_bar,
+    draw_shape,
+    draw_status,
+)
+from zarrfs_viewer.rendering.renderer import Frame
+from zarrfs_viewer.state.view_state import Viewport
+
+__all__ = ["CanvasLayers"]
+
+MAX_SCALE_BAR, MAX_SCALE_BAR_PART = 120.0, 0.4
+"""The length of the scale bar in pixels, and as a part of the width of the pane."""
+MIN_WIDTH_OF_ROW, STATUS_HEIGHT = 260, 40
+"""Pixels. In narrower panes the scale bar and the state are not beside each other."""
+
+
+class CanvasLayers:
+    """The layers of one canvas, which are drawn in a viewport from back to front.
+
+    Attributes:
+        title: the names of the displayed axes, drawn beside the loading state.
+        show_scale_bar: whether the scale bar is drawn.
+        image, displayed: the image and its displayed axes (rows, columns).
+        frame: the frame that is drawn.
+        grid, missing: the chunk grid, and the chunks that are hatched.
+        regions: the regions whose outlines and names are drawn.
+        overlay: the second picture.
+    """
+
+    def __init__(self) -> None:
+        self.title = ""
+        self.show_scale_bar = True
+        self.image: Image | None = None
+        self.displayed = (0, 1)
+        self.frame: Frame | None = None
+        self._pixels: QImage | None = None
+        self.grid: ChunkGrid | None = None
+        self.missing: tuple[Rect, ...] = ()
+        self.regions: tuple[Region, ...] = ()
+        self.overlay: PictureOverlay | None = None
+
+    def show_image(self, image: Image | None, displayed: tuple[int, int]) -> None:
+        """Prepare for another image or other axes. Removes the frame and the chunk grid."""
+        self.image, self.displayed = image, displayed
+        self.frame = self._pixels = self.grid = None
+        self.missing = ()
+
+    def show_frame(self, frame: Frame) -> None:
+        """Draw another frame."""
+        self.frame = frame
+        height, width = frame.pixels.shape
+        # The QImage is a view of the array, which the frame keeps alive.
+        data: Any = frame.pixels.data
+        self._pixels = QImage(data, width, height, width * 4, QImage.Format.Format_ARGB32_Premultiplied)
+
+    def paint(
+        self,
+        painter: QPainter,
+        viewport: Viewport,
+        size: tuple[int, int],
+        ratio: float,
+        cross: tuple[float, float] | None,
+        shape: Shape | None,
+        is_drawing: bool,
+    ) -> None:
+        """Draw all layers, if there is an image.
+
+        Args:
+            painter: a painter whose unit is a pixel of the widget.
+            viewport: the displayed part of the plane. Its size is in device pixels.
+            size: the width and the height of the widget in its pixels.
+            ratio: the number of device pixels per pixel of the widget.
+            cross: the position of the cross-hair, or None.
+            shape: the shape, or None.
+            is_drawing: whether the shape is a polygon that is being drawn.
+        """
+        if self.image is None:
+            return
+        painter.save()
+        painter.scale(1 / ratio, 1 / ratio)
+        if self.frame is not None and self._pixels is not None:
+            draw_picture(painter, viewport, self.frame.grid.rect, self._pixels)
+        if self.overlay is not None and self.frame is not None:
+            draw_picture_overlay(painter, viewport, self.overlay)
+        draw_missing(painter, viewport, self.missing)
+        if self.grid is not None:
+            draw_grid(painter, viewport, self.grid)
+        if cross is not None:
+            draw_cross(painter, viewport, cross)
+        draw_regions(painter, viewport, self.regions)
+        if shape is not None:
+            draw_shape(painter, viewport, shape, is_drawing)
+        painter.restore()
+        # Texts have the size that they have in other widgets, whatever the number of device pixels per pixel is.
+        logical = replace(viewport, width=size[0], height=size[1])
+        if self.show_scale_bar:
+            self._draw_scale_bar(painter, self.image, logical, ratio)
+        draw_status(painter, logical, self.frame, self.title)
+
+    def _draw_scale_bar(self, painter: QPainter, image: Image, viewport: Viewport, ratio: float) -> None:
+        is_turned = viewport.turns % 2 == 1
+        axis, zoom = self.displayed[not is_turned], viewport.zooms[not is_turned]
+        target = min(MAX_SCALE_BAR, MAX_SCALE_BAR_PART * viewport.width)
+        bar = scale_bar(image, axis, zoom / ratio, target)
+        # In a narrow pane the bar is above the state.
+        is_narrow = viewport.width < MIN_WIDTH_OF_ROW
+        above = replace(viewport, height=viewport.height - STATUS_HEIGHT) if is_narrow else viewport
+        draw_scale_bar(painter, above, bar.pixels, bar.text)
