@@ -187,6 +187,7 @@ ORDER = (
     "zarrfs_viewer.mounts",
     "zarrfs_viewer.qt",
     "zarrfs_viewer.qt.support",
+    "zarrfs_viewer.qt.displayed_image",
     "zarrfs_viewer.qt.session",
     "zarrfs_viewer.qt.canvas",
     "zarrfs_viewer.qt.panels",

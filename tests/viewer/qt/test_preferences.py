@@ -130,7 +130,7 @@ def test_arrays_are_dragged_as_files_of_the_chosen_type(window: MainWindow, tmp_
     assert window.mounts.file(location, "x", True).name == "x.npy"
     dialog = PreferencesDialog(Preferences.load(window.settings), window)
     dialog.file_type.setCurrentIndex(dialog.file_type.findData(".ome.tif"))
-    window.apply_preferences(dialog.preferences())
+    window.preferences.apply(dialog.preferences())
     assert window.mounts.file(location, "x", True).name == "x.ome.tif"
     assert window.mounts.file(location, "x", False).name == "x"
     dialog.deleteLater()

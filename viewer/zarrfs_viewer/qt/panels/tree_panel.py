@@ -145,6 +145,11 @@ class TreePanel(QWidget):
 
     # -- search ------------------------------------------------------------------------------------------------
 
+    def focus_search(self) -> None:
+        """Move the keyboard focus to the search field."""
+        self.search.setFocus()
+        self.search.selectAll()
+
     def _find(self, text: str) -> None:
         """Show only nodes with this text in their names. Branches that have not been expanded are loaded."""
         if text and self._expanded_before is None:

@@ -14,8 +14,6 @@ class CommandWindow(Protocol):
     """The part of ``MainWindow`` that the actions use. ``MainWindow`` imports this module, not the reverse."""
 
     @property
-    def ask_preferences(self) -> Any: ...
-    @property
     def canvas(self) -> Any: ...
     @property
     def close(self) -> Any: ...
@@ -23,8 +21,6 @@ class CommandWindow(Protocol):
     def contrast(self) -> Any: ...
     @property
     def dimensions(self) -> Any: ...
-    @property
-    def find_node(self) -> Any: ...
     @property
     def image_actions(self) -> Any: ...
     @property
@@ -34,7 +30,7 @@ class CommandWindow(Protocol):
     @property
     def panes(self) -> Any: ...
     @property
-    def set_dark(self) -> Any: ...
+    def preferences(self) -> Any: ...
     @property
     def set_tool(self) -> Any: ...
     @property
@@ -42,9 +38,9 @@ class CommandWindow(Protocol):
     @property
     def show_linked(self) -> Any: ...
     @property
-    def show_log(self) -> Any: ...
-    @property
     def show_palette(self) -> Any: ...
+    @property
+    def side(self) -> Any: ...
     @property
     def tree_panel(self) -> Any: ...
     @property
@@ -83,7 +79,7 @@ def command_specs(window: CommandWindow, dark: bool) -> list[ActionSpec]:
             "Ctrl+Shift+F",
             lambda: tree.show_in_file_manager(tree.current()),
         ),
-        ActionSpec("preferences", "&File", "&Preferences...", "Ctrl+,", window.ask_preferences),
+        ActionSpec("preferences", "&File", "&Preferences...", "Ctrl+,", window.preferences.ask),
         ActionSpec("quit", "&File", "&Close", "Ctrl+Q", window.close),
         ActionSpec("fit", "&View", "&Fit to window", "F", canvas.fit),
         ActionSpec("one_to_one", "&View", "&Actual size", "1", canvas.one_to_one),
@@ -100,9 +96,9 @@ def command_specs(window: CommandWindow, dark: bool) -> list[ActionSpec]:
             "chunks", "&View", "&Chunk grid and missing chunks", "G", window.panes.set_show_chunks, False
         ),
         ActionSpec("labels", "&View", "La&bels", "T", image.show_labels, True),
-        ActionSpec("messages", "&View", "&Messages", "Ctrl+J", window.show_log, False),
-        ActionSpec("find", "&View", "Find in &hierarchy", "Ctrl+F", window.find_node),
-        ActionSpec("dark", "&View", "&Dark theme", "Ctrl+D", window.set_dark, dark),
+        ActionSpec("messages", "&View", "&Messages", "Ctrl+J", window.side.log_dock.setVisible, False),
+        ActionSpec("find", "&View", "Find in &hierarchy", "Ctrl+F", window.tree_panel.focus_search),
+        ActionSpec("dark", "&View", "&Dark theme", "Ctrl+D", window.preferences.set_dark, dark),
         ActionSpec("next_slice", "&Image", "&Next slice", ".", lambda: dimensions.step(1)),
         ActionSpec("previous_slice", "&Image", "&Previous slice", ",", lambda: dimensions.step(-1)),
         ActionSpec("next_time", "&Image", "Next &time point", "]", lambda: dimensions.step_time(1)),

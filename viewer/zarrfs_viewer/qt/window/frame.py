@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 
 from PyQt6.QtCore import QMimeData, QSettings, QSize, QTimer, QUrl, pyqtSignal
-from PyQt6.QtGui import QCloseEvent
+from PyQt6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PyQt6.QtWidgets import QApplication, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
 from zarrfs_viewer.qt.support.theme import apply_theme
@@ -137,9 +137,34 @@ class WindowFrame(QMainWindow):
             self.is_complete = True
             self.completed.emit()
 
+    def drop(self, data: QMimeData) -> None:
+        """Open dropped files, URLs or text."""
+        self.open_dropped(dropped_text(data))
+
+    def open_dropped(self, text: str) -> None:
+        """Open dropped locations, one per line."""
+        raise NotImplementedError
+
     def _close_parts(self) -> None:
         """Stop the threads of the parts, and save what the user has changed. All parts exist."""
         raise NotImplementedError
+
+    def dragEnterEvent(self, event: QDragEnterEvent | None) -> None:
+        data = event.mimeData() if event is not None else None
+        # Items that are dragged out of this window are meant for other programs.
+        if (
+            event is not None
+            and data is not None
+            and event.source() is None
+            and (data.hasUrls() or data.hasText())
+        ):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent | None) -> None:
+        data = event.mimeData() if event is not None else None
+        if event is not None and data is not None:
+            self.drop(data)
+            event.acceptProposedAction()
 
     def closeEvent(self, event: QCloseEvent | None) -> None:
         self._next_step.stop()

@@ -8,19 +8,17 @@ the window is visible before (see ``frame``).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PyQt6.QtCore import QMimeData, QSettings, pyqtSignal
-from PyQt6.QtGui import QDragEnterEvent, QDropEvent, QResizeEvent, QShowEvent
-from PyQt6.QtWidgets import QApplication, QVBoxLayout, QWidget
+from PyQt6.QtCore import QSettings, pyqtSignal
+from PyQt6.QtGui import QResizeEvent, QShowEvent
+from PyQt6.QtWidgets import QVBoxLayout, QWidget
 
 from zarrfs_viewer.qt.support.plain_text import window_title
-from zarrfs_viewer.qt.support.theme import apply_theme
 from zarrfs_viewer.qt.window.actions import CommandPalette, add_actions, show_key_help
-from zarrfs_viewer.qt.window.frame import WindowFrame, dropped_text
-from zarrfs_viewer.qt.window.preferences import Preferences, PreferencesDialog
+from zarrfs_viewer.qt.window.frame import WindowFrame
+from zarrfs_viewer.qt.window.preferences import Preferences
 
 if TYPE_CHECKING:
     from zarrfs.engine.stores.base import Store
@@ -57,6 +55,7 @@ class MainWindow(WindowFrame):
         "zarrfs_viewer.qt.window.image_actions",
         "zarrfs_viewer.qt.window.location_thumbnails",
         "zarrfs_viewer.qt.window.opening",
+        "zarrfs_viewer.qt.window.preference_actions",
         "zarrfs_viewer.qt.window.features",
         "zarrfs_viewer.qt.window.last_session",
     )
@@ -81,7 +80,7 @@ class MainWindow(WindowFrame):
         yield
         self._connect()
         yield from self._create_actions()
-        self.apply_preferences(Preferences.load(self.settings))
+        self.preferences.apply_stored()
         if self.isVisible():
             self._follow_show()
 
@@ -139,6 +138,7 @@ class MainWindow(WindowFrame):
         from zarrfs_viewer.qt.window.contrast_actions import ContrastActions
         from zarrfs_viewer.qt.window.image_actions import ImageActions
         from zarrfs_viewer.qt.window.location_thumbnails import LocationThumbnails
+        from zarrfs_viewer.qt.window.preference_actions import PreferenceActions
 
         self.image_actions = ImageActions(self.session, self.panes, self.measure, self.exporter, self)
         self.contrast = ContrastActions(self.session, self.channels, self)
@@ -146,6 +146,9 @@ class MainWindow(WindowFrame):
         self.dimensions.is_ready_for_next = self.image_actions.is_slice_drawn
         views = Path(self.settings.fileName()).with_name("views.json")
         self.views = SavedViewsMenu(self.session, self.panes, views, self)
+        self.preferences = PreferenceActions(
+            self.settings, self.session, self.panes, self.mounts, self.toolbar, self
+        )
 
     def _create_actions(self) -> Iterator[None]:
         from zarrfs_viewer.qt.window.commands import command_specs
@@ -157,6 +160,7 @@ class MainWindow(WindowFrame):
         yield
         specs = command_specs(self, Preferences.load(self.settings).dark)
         self.actions_by_name = add_actions(self, merged_specs(specs, self.features.commands()))
+        self.preferences.dark_action = self.actions_by_name["dark"]
         self.features.values.dock.visibilityChanged.connect(
             lambda visible: self._check("neighbourhood", visible)
         )
@@ -228,9 +232,8 @@ class MainWindow(WindowFrame):
         """Open a location on a worker thread, as soon as the window is complete. Returns at once."""
         self.call_when_complete(lambda: self.session.open_location(location, path))
 
-    def drop(self, data: QMimeData) -> None:
-        """Open dropped files, URLs or text."""
-        text = dropped_text(data)
+    def open_dropped(self, text: str) -> None:
+        """Open dropped locations, one per line."""
         self.call_when_complete(lambda: self.opener.open_all(text))
 
     # -- display -----------------------------------------------------------------------------------------------
@@ -304,47 +307,6 @@ class MainWindow(WindowFrame):
         if tool != "move":
             self.panels.setCurrentWidget(self.measure)
 
-    def find_node(self) -> None:
-        """Move the keyboard focus to the search field of the hierarchy."""
-        self.tree_panel.search.setFocus()
-        self.tree_panel.search.selectAll()
-
-    def show_log(self, on: bool) -> None:
-        """Show or hide the messages."""
-        self.side.log_dock.setVisible(on)
-
-    def set_dark(self, on: bool) -> None:
-        """Use the dark or the light theme."""
-        self.apply_preferences(replace(Preferences.load(self.settings), dark=on))
-
-    def ask_preferences(self) -> None:
-        """Ask for the preferences, and apply them."""
-        dialog = PreferencesDialog(Preferences.load(self.settings), self)
-        if dialog.exec():
-            self.apply_preferences(dialog.preferences())
-
-    def apply_preferences(self, preferences: Preferences) -> None:
-        """Apply preferences to this window, and store them for other windows."""
-        from zarrfs.engine.cache import set_default_capacity
-        from zarrfs_viewer.images.channels import set_palette
-
-        preferences.save(self.settings)
-        self.mounts.suffix = preferences.file_type
-        self.panes.set_wheel_steps(preferences.wheel == "step")
-        # A quarter of the budget is for tiles. The engine's cache has the chunks that several slices share.
-        self.session.streamer.set_budget(preferences.cache_mib << 18)
-        set_default_capacity(3 * preferences.cache_mib << 18)
-        self.session.streamer.set_workers(preferences.threads)
-        set_palette(preferences.colors)
-        action = self.actions_by_name["dark"]
-        action.blockSignals(True)
-        action.setChecked(preferences.dark)
-        action.blockSignals(False)
-        application = QApplication.instance()
-        if isinstance(application, QApplication):
-            apply_theme(application, preferences.dark)
-            self.toolbar.show_theme(application.palette())
-
     def show_palette(self) -> None:
         """Open the command palette."""
         CommandPalette(self.actions_by_name, self).exec()
@@ -375,23 +337,6 @@ class MainWindow(WindowFrame):
         if not self._was_shown:
             self._was_shown = True
             self.session.import_engine()
-
-    def dragEnterEvent(self, event: QDragEnterEvent | None) -> None:
-        data = event.mimeData() if event is not None else None
-        # Items that are dragged out of this window are meant for other programs.
-        if (
-            event is not None
-            and data is not None
-            and event.source() is None
-            and (data.hasUrls() or data.hasText())
-        ):
-            event.acceptProposedAction()
-
-    def dropEvent(self, event: QDropEvent | None) -> None:
-        data = event.mimeData() if event is not None else None
-        if event is not None and data is not None:
-            self.drop(data)
-            event.acceptProposedAction()
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:
         super().resizeEvent(event)

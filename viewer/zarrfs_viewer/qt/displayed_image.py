@@ -1,0 +1,224 @@
+"""What one window displays: the dataset, the image, its label images, their settings, and a message.
+
+Nothing is opened or read here; ``session`` does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from PyQt6.QtCore import QObject, pyqtSignal
+
+from zarrfs.errors import ZarrError
+from zarrfs_viewer.display.overlay import translate_intent
+from zarrfs_viewer.images.dataset import Dataset, initial_intent
+from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.locations import within
+from zarrfs_viewer.saved_views.views import View, fitted_intent
+from zarrfs_viewer.state.view_state import (
+    LabelsSettings,
+    ViewIntent,
+    Viewport,
+    with_appearance,
+    with_channel,
+    with_default_limits,
+    with_labels,
+    with_level_lock,
+    with_place,
+)
+
+__all__ = ["DisplayedImage"]
+
+
+class DisplayedImage(QObject):
+    """The displayed image of a window and its settings. Use it only on the GUI thread.
+
+    Attributes:
+        dataset: the dataset that was opened last, or None.
+        image: the displayed image, or None.
+        overlays: the label images of ``image``.
+        intent: the display settings of ``image``; None without an image.
+        pending_viewport: the viewport of a restored view. ``Panes`` applies it and sets it to None.
+        find_settings: returns the settings of an image (location, path) that the user has changed before, or None.
+        find_limits: returns the contrast limits that the images of a dataset share, or none.
+        auto_contrast_per_image: whether each image of a dataset gets its own contrast limits. Otherwise the settings
+            of the previous image are kept.
+
+    Signals:
+        dataset_changed: another dataset is open.
+        image_changed: another image is displayed, or none.
+        axes_changed: other axes are displayed.
+        overlays_changed: a label image was added to the displayed image.
+        intent_changed: the intent changed; also emitted after ``image_changed`` and ``axes_changed``.
+        message_changed: (text, is_warning) a message for the user; an empty text clears the message.
+    """
+
+    dataset_changed = pyqtSignal()
+    image_changed = pyqtSignal()
+    axes_changed = pyqtSignal()
+    overlays_changed = pyqtSignal()
+    intent_changed = pyqtSignal()
+    message_changed = pyqtSignal(str, bool)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.dataset: Dataset | None = None
+        self.image: Image | None = None
+        self.overlays: tuple[Image, ...] = ()
+        self.intent: ViewIntent | None = None
+        self.pending_viewport: Viewport | None = None
+        self.find_settings: Callable[[str, str], View | None] = lambda location, image: None
+        self.find_limits: Callable[[Dataset | None], Sequence[tuple[float, float] | None]] = lambda dataset: ()
+        self.auto_contrast_per_image = False
+        self._last_message = ""
+
+    def show_message(self, text: str, is_warning: bool = False) -> None:
+        """Show a message to the user. An empty text clears the message."""
+        self._last_message = text
+        self.message_changed.emit(text, is_warning)
+
+    def withdraw_message(self, text: str) -> None:
+        """Clear a message, unless another one has replaced it."""
+        if text and text == self._last_message:
+            self.show_message("")
+
+    def show_error(self, error: Exception) -> None:
+        """Show the message of an error as a warning."""
+        self.show_message(str(error), True)
+
+    # -- the image ---------------------------------------------------------------------------------------------
+
+    def set_dataset(self, dataset: Dataset) -> None:
+        """Replace the dataset; its images are not opened."""
+        if dataset is not self.dataset:
+            self.dataset = dataset
+            self.dataset_changed.emit()
+
+    def show_image(
+        self,
+        image: Image,
+        overlays: tuple[Image, ...],
+        notes: tuple[str, ...] = (),
+        view: View | None = None,
+        keep_settings: bool = False,
+    ) -> None:
+        """Display an image with the settings of a view, of the previous image, or the default ones.
+
+        With ``keep_settings``, the channel settings of the previous image are kept if both have the same kind and
+        data type (without the contrast limits if ``auto_contrast_per_image``), and the position if both have the same
+        shape. ``view`` takes precedence.
+        """
+        intent = initial_intent(image, len(overlays))
+        previous_image, previous_intent = self.image, self.intent
+        same_type = previous_image is not None and (
+            (previous_image.kind, previous_image.dtype) == (image.kind, image.dtype)
+        )
+        if keep_settings and same_type and previous_intent is not None:
+            intent = with_appearance(intent, previous_intent, not self.auto_contrast_per_image)
+            if previous_image is not None and _have_same_axes(previous_image, image):
+                intent = with_place(intent, previous_intent)
+        elif view is None:
+            if not self.auto_contrast_per_image:
+                intent = with_default_limits(intent, self.find_limits(self.dataset))
+            intent = self._remembered(image, intent)
+        warnings = [*notes, *image.notes]
+        self.pending_viewport = None
+        if view is not None:
+            try:
+                intent = fitted_intent(view, image, intent)
+                self.pending_viewport = view.viewport
+            except ZarrError as error:
+                warnings.append(str(error))
+        self._set_image(image, overlays, intent)
+        self.show_message("  ".join(warnings), bool(warnings))
+
+    def _remembered(self, image: Image, initial: ViewIntent) -> ViewIntent:
+        """Return the settings that the image had when it was displayed last, or the initial ones."""
+        location = within(self.dataset.location, self.dataset.path) if self.dataset is not None else ""
+        view = self.find_settings(location, image.path)
+        try:
+            return initial if view is None else fitted_intent(view, image, initial)
+        except ZarrError:
+            return initial  # the image has other axes or channels since then
+
+    def _set_image(self, image: Image | None, overlays: tuple[Image, ...], intent: ViewIntent | None) -> None:
+        self.image, self.overlays, self.intent = image, overlays, intent
+        self.image_changed.emit()
+        self.axes_changed.emit()
+        self.intent_changed.emit()
+
+    def is_shown(self, location: str, path: str) -> bool:
+        """Return whether the displayed image belongs to the node at a path."""
+        dataset, image = self.dataset, self.image
+        if dataset is None or image is None or dataset.location != location:
+            return False
+        inner = image.path.partition("#")[0]
+        return path in (dataset.path, within(dataset.path, inner) if dataset.path else inner)
+
+    @property
+    def label_images(self) -> tuple[Image, ...]:
+        """The label images in the order of ``ViewIntent.labels``: the image itself if it is one, then the overlays."""
+        own = (self.image,) if self.image is not None and self.image.kind == "labels" else ()
+        return own + self.overlays
+
+    def add_overlay(self, overlay: Image) -> None:
+        """Draw a label image over the displayed image. Shows a message if that is impossible."""
+        image, intent = self.image, self.intent
+        if image is None or intent is None:
+            self.show_message("No image is open: labels are drawn over an image.", True)
+            return
+        if overlay.kind != "labels":
+            self.show_message(f"{overlay.name} contains {overlay.dtype} values; labels are integers.", True)
+            return
+        if translate_intent(intent, image, overlay) is None:
+            self.show_message(f"{overlay.name} does not have the displayed axes of {image.name}.", True)
+            return
+        self.overlays = (*self.overlays, overlay)
+        index = len(self.overlays) - (0 if image.kind == "labels" else 1)
+        self.intent = replace(intent, labels=(*intent.labels, LabelsSettings(index=index)))
+        self.overlays_changed.emit()
+        self.intent_changed.emit()
+
+    # -- the intent --------------------------------------------------------------------------------------------
+
+    def change(self, intent: ViewIntent) -> None:
+        """Replace the display settings of the image. Does nothing without an image or if they are equal."""
+        previous = self.intent
+        if previous is None or previous == intent:
+            return
+        self.intent = intent
+        if previous.displayed != intent.displayed:
+            self.axes_changed.emit()
+        self.intent_changed.emit()
+
+    def change_channel(self, number: int, **changes: Any) -> None:
+        """Change settings of a channel. A number out of range is ignored."""
+        if self.intent is not None and number < len(self.intent.channels):
+            self.change(with_channel(self.intent, number, **changes))
+
+    def change_labels(self, number: int, **changes: Any) -> None:
+        """Change settings of a label image. A number out of range is ignored."""
+        if self.intent is not None and number < len(self.intent.labels):
+            self.change(with_labels(self.intent, number, **changes))
+
+    def lock_level(self, path: str | None) -> None:
+        """Display the level at a path of the image, or select it by the zoom."""
+        if self.image is None or self.intent is None:
+            return
+        paths = [level.path.strip("/") for level in self.image.levels]
+        self.change(with_level_lock(self.intent, paths.index(path) if path in paths else None))
+
+    def view(self, name: str, viewport: Viewport | None) -> View | None:
+        """Return the displayed image and its settings as a view; None without an image."""
+        if self.dataset is None or self.image is None or self.intent is None:
+            return None
+        location = within(self.dataset.location, self.dataset.path)
+        return View(name, location, self.image.path, self.intent, viewport)
+
+
+def _have_same_axes(image: Image, other: Image) -> bool:
+    """Return whether the axes of two images have the same names and lengths."""
+    names, other_names = ([axis.name for axis in each.axes] for each in (image, other))
+    return image.shape == other.shape and names == other_names
