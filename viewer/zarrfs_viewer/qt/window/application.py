@@ -26,6 +26,7 @@ from PyQt6.QtWidgets import QApplication
 from zarrfs_viewer.locations import node_location
 from zarrfs_viewer.process_memory import limit_arenas
 from zarrfs_viewer.qt.support.garbage import GuiThreadCollector
+from zarrfs_viewer.qt.support.unexpected_errors import UnexpectedErrorsAreReported
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.qt.window.preferences import Preferences
 
@@ -161,7 +162,7 @@ def show(locations: list[str], fail: Callable[[str], NoReturn] | None = None) ->
     """
     application = make_application(fail)
     collector = GuiThreadCollector(application)
-    with SignalsCloseWindows(application):
+    with SignalsCloseWindows(application), UnexpectedErrorsAreReported():
         settings = QSettings("zarrfs", "viewer")
         window = _show_window(settings)
         window.call_when_complete(collector.freeze)
@@ -237,7 +238,7 @@ def take_screenshot(
     application = make_application(fail)
     collector = GuiThreadCollector(application)
     qInstallMessageHandler(_print_qt_message)
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as scratch, UnexpectedErrorsAreReported():
         # The settings of the user are neither used nor changed.
         settings = QSettings(os.path.join(scratch, "settings.ini"), QSettings.Format.IniFormat)
         window = MainWindow(settings)

@@ -118,7 +118,6 @@ class MainWindow(WindowFrame):
         yield
 
     def _create_side_panels(self) -> Iterator[None]:
-        from zarrfs_viewer.qt.panels.log_panel import LogHandler
         from zarrfs_viewer.qt.window.side_panels import SidePanels
         from zarrfs_viewer.qt.window.status import StatusFields
 
@@ -128,7 +127,6 @@ class MainWindow(WindowFrame):
         self.tree_panel, self.gallery, self.plate = self.side.tree_panel, self.side.gallery, self.side.plate
         self.channels, self.labels, self.measure = self.side.channels, self.side.labels, self.side.measure
         self.metadata, self.log = self.side.metadata, self.side.log
-        self.log_handler = LogHandler("zarrfs")
         bar = self.statusBar()
         assert bar is not None
         self.status = StatusFields(bar)
@@ -172,7 +170,6 @@ class MainWindow(WindowFrame):
         session = self.session
         session.message_changed.connect(self._show_message)
         session.failed.connect(self._show_failure)
-        session.node_changed.connect(self.metadata.show_node)
         session.dataset_changed.connect(self._show_dataset)
         session.image_changed.connect(self._show_image)
         session.axes_changed.connect(lambda: self.dimensions.show_image(session.image, session.intent))
@@ -184,15 +181,7 @@ class MainWindow(WindowFrame):
         self.canvas.shape_changed.connect(self.image_actions.measure)
         self.dimensions.moved.connect(self.image_actions.set_position)
         self.dimensions.projected.connect(self.image_actions.set_projection)
-        self.channels.changed.connect(lambda number, changes: session.change_channel(number, **changes))
-        self.labels.changed.connect(lambda number, changes: session.change_labels(number, **changes))
-        self.tree_panel.unreadable_node_selected.connect(self.metadata.show_text)
-        self.tree_panel.clicked.connect(lambda: self.panels.setCurrentWidget(self.metadata))
-        self.tree_panel.closed.connect(session.close_location)
         self.tree_panel.window_requested.connect(self.location_window_requested)
-        self.gallery.image_selected.connect(session.open_image)
-        self.plate.image_selected.connect(session.open_image)
-        self.log_handler.received.connect(self.log.add)
         self.log.warning_count_changed.connect(self.status.show_warning_count)
         self.status.warnings_requested.connect(lambda: self.actions_by_name["messages"].setChecked(True))
         self.side.log_dock.visibilityChanged.connect(lambda visible: self._check("messages", visible))
@@ -355,5 +344,5 @@ class MainWindow(WindowFrame):
         self.features.close()
         self.panes.close_panes()
         self.session.close()
-        self.log_handler.close()
+        self.side.close()
         self.mounts.close()

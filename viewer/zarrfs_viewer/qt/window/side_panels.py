@@ -12,7 +12,7 @@ from zarrfs_viewer.mounts import Mounts
 from zarrfs_viewer.qt.panels.channels_panel import ChannelsPanel
 from zarrfs_viewer.qt.panels.gallery import Gallery
 from zarrfs_viewer.qt.panels.labels_panel import LabelsPanel
-from zarrfs_viewer.qt.panels.log_panel import LogPanel
+from zarrfs_viewer.qt.panels.log_panel import LogHandler, LogPanel
 from zarrfs_viewer.qt.panels.measure_panel import MeasurePanel
 from zarrfs_viewer.qt.panels.metadata_panel import MetadataPanel
 from zarrfs_viewer.qt.panels.plate_panel import PlatePanel
@@ -80,7 +80,26 @@ class SidePanels:
         self.plate_dock = self.docks.add("Plate", self.plate, left)
         self.docks.add("Image", self.tabs, Qt.DockWidgetArea.RightDockWidgetArea)
         self.log_dock = self.docks.add("Messages", self.log, Qt.DockWidgetArea.BottomDockWidgetArea)
+        self._connect()
         yield
+
+    def _connect(self) -> None:
+        """Connect the panels with the session and with each other."""
+        session = self._session
+        session.node_changed.connect(self.metadata.show_node)
+        self.channels.changed.connect(lambda number, changes: session.change_channel(number, **changes))
+        self.labels.changed.connect(lambda number, changes: session.change_labels(number, **changes))
+        self.tree_panel.unreadable_node_selected.connect(self.metadata.show_text)
+        self.tree_panel.clicked.connect(lambda: self.tabs.setCurrentWidget(self.metadata))
+        self.tree_panel.closed.connect(session.close_location)
+        self.gallery.image_selected.connect(session.open_image)
+        self.plate.image_selected.connect(session.open_image)
+        self._log_handler = LogHandler("zarrfs")
+        self._log_handler.received.connect(self.log.add)
+
+    def close(self) -> None:
+        """End the display of log records."""
+        self._log_handler.close()
 
     def show_docks(self) -> None:
         """Show the docks when the first location is opened. Docks for other kinds of data appear with the data."""
