@@ -378,7 +378,7 @@ def test_the_log_contains_messages_and_engine_warnings(qtbot: QtBot, window: Mai
     assert window.log.messages.count() == 2
     assert window.status.warnings.isVisible()
     record = logging.LogRecord("zarrfs", logging.WARNING, "", 0, "from the engine", None, None)
-    thread = threading.Thread(target=lambda: window.log_handler.handle(record))
+    thread = threading.Thread(target=lambda: window.side.log_handler.handle(record))
     thread.start()
     thread.join()
     qtbot.waitUntil(lambda: "from the engine" in window.log.text(), timeout=TIMEOUT_MILLISECONDS)

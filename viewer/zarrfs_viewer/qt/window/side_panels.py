@@ -32,6 +32,7 @@ class SidePanels:
     Attributes:
         docks: the docks and their widths.
         tabs: channels, labels, measurements and metadata.
+        log_handler: adds the warnings of the engine to the messages.
         gallery_dock, plate_dock, log_dock: docks that are visible only if they have a content.
     """
 
@@ -94,12 +95,12 @@ class SidePanels:
         self.tree_panel.closed.connect(session.close_location)
         self.gallery.image_selected.connect(session.open_image)
         self.plate.image_selected.connect(session.open_image)
-        self._log_handler = LogHandler("zarrfs")
-        self._log_handler.received.connect(self.log.add)
+        self.log_handler = LogHandler("zarrfs")
+        self.log_handler.received.connect(self.log.add)
 
     def close(self) -> None:
         """End the display of log records."""
-        self._log_handler.close()
+        self.log_handler.close()
 
     def show_docks(self) -> None:
         """Show the docks when the first location is opened. Docks for other kinds of data appear with the data."""
