@@ -109,7 +109,7 @@ def test_the_dialog_applies_preferences(
     window.actions_by_name["dark"].trigger()
     expected = Preferences(dark=True, wheel="step", cache_mib=512, threads=5, colors="red-green-blue")
     assert Preferences.load(window.settings) == expected
-    window.apply_preferences(Preferences())  # the palette is shared by all windows
+    window.preferences.apply(Preferences())  # the palette is shared by all windows
     assert default_channels(data.dtype, (3,), 0, None, None)[0].colormap == "#00FF00"
     qtbot.waitUntil(lambda: tile_thread_count(window) == 2, timeout=TIMEOUT_MILLISECONDS)
     wait_until_exact(qtbot, window, lambda: window.dimensions.step(-1))
