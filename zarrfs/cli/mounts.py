@@ -20,7 +20,7 @@ HEADER = ("source", "mount point", "state", "pid", "cache size", "since")
 def command(as_json: bool) -> None:
     """List the mounts of zarrfs: source, mount point, state, process, size of the cache, and time of mounting.
 
-    A mount is stale if its process no longer exists; `zarrfs umount` removes it. Of the mounts of other users only
+    A mount is stale if its process no longer exists; `zarrfs umount` removes it. For mounts of other users, only
     source and mount point are shown.
 
     \b

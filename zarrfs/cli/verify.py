@@ -45,8 +45,8 @@ def command(
 ) -> None:
     """Decode every stored chunk of the array or hierarchy at LOCATION, and report the problems.
 
-    With OTHER, the values are compared with those of the arrays at the same paths there, whatever their chunks and
-    compression are.
+    With OTHER, the values are compared with those of the arrays at the same paths there. The chunks and the
+    compression may differ.
 
     A chunk is corrupt if it cannot be decoded, and missing if it is not stored although all neighbouring chunks are.
     Missing chunks can be intentional, because programs do not store chunks that contain only the fill value.

@@ -97,5 +97,5 @@ def check_expansion(data: bytes, compression: int, nbytes: int) -> None:
         decoded = decoder.decompress(rest, BLOCK_NBYTES)
         count += len(decoded)
         if count > nbytes:
-            raise ValueError(f"the strip or tile has more than {nbytes} bytes; expected at most {nbytes}")
+            raise ValueError(f"the strip or tile decodes to more than the expected {nbytes} bytes")
         rest = decoder.unconsumed_tail
