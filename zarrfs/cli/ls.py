@@ -23,7 +23,8 @@ def command(
 ) -> None:
     """List the members of the group at LOCATION, or at PATH below LOCATION, with their shape, data type and chunks.
 
-    If LOCATION is an array, the array itself is listed. A member with invalid metadata is listed with the error. zarrfs tree lists all levels.
+    If LOCATION is an array, the array itself is listed. A member with invalid metadata is listed with the error.
+    zarrfs tree lists all levels.
 
     \b
     Examples:

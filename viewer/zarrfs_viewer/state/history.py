@@ -69,7 +69,8 @@ class History:
         self._redo.clear()
 
     def undo(self) -> ViewIntent | None:
-        """Return the settings before the last step, or None if there is no step. ``others`` is that before it."""
+        """Return the settings before the last step, or None if there is no step. ``others`` changes
+        accordingly."""
         return self._move(self._undo, self._redo)
 
     def redo(self) -> ViewIntent | None:

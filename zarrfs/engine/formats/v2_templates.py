@@ -69,7 +69,7 @@ class V2Templates:
         return None if spec is None else (spec, parsed)
 
     def add(self, data: Buffer, spec: ArraySpec) -> None:
-        """Remember the array that a document describes. The document states everything about it but its attributes."""
+        """Remember the array that a document describes. The document describes all of it except its attributes."""
         if len(data) > MAX_TEMPLATE_NBYTES or spec.document.get("dimension_separator") is None:
             return
         # A structured fill value can be changed in place, so that it cannot be shared.

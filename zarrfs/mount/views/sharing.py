@@ -31,7 +31,7 @@ class SharedResults(Generic[T]):
         self._results: dict[Hashable, tuple[T, tuple[Any, ...]]] = {}
 
     def get(self, presented: PresentedArray) -> T:
-        """Return the result for an array, which may be that for another one."""
+        """Return the result for an array. It may have been computed for another array with the same key."""
         try:
             # A result keeps the parts of its key alive.
             key, parts = presented.shared_key()
