@@ -331,3 +331,34 @@ def test_clean_removes_old_temporary_files(store: Path, tmp_path: Path) -> None:
     completed = run("clean", temporary_file.parent)
     assert completed.stdout == f"{temporary_file}\n1 temporary file removed\n", completed.stderr
     assert not temporary_file.exists()
+
+
+LIMITED_FILES = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+from zarrfs.cli.main import run
+run(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize("command", [["cat", "--as", "raw"], ["info", "--json"]], ids=lambda words: words[0])
+def test_output_that_is_written_in_part_is_an_error(
+    command: list[str], unbuffered: str, tmp_path: Path
+) -> None:
+    """A write to a full disk, or here to a file of limited size, writes the beginning."""
+    zarrfs.create_array(tmp_path / "a.zarr", data=np.arange(900, dtype="u2"), attributes={"text": "x" * 1500})
+    with open(tmp_path / "output", "wb") as output:
+        completed = subprocess.run(
+            [sys.executable, "-c", LIMITED_FILES, command[0], str(tmp_path / "a.zarr"), *command[1:]],
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=TIMEOUT,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )
+    assert (tmp_path / "output").stat().st_size == 1000
+    assert completed.returncode == 1
+    assert "File too large" in completed.stderr
+    assert len(completed.stderr.splitlines()) == 1

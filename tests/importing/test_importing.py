@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -210,6 +212,17 @@ def test_several_images_become_a_collection(tmp_path: Path) -> None:
         assert attributes.get("ome", attributes)["bioformats2raw.layout"] == 3
 
 
+def _rgb_png_16() -> bytes:
+    """Return a PNG file with colours of 16 bits, which Pillow cannot write."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", 2, 1, 16, 2, 0, 0, 0)
+    pixels = zlib.compress(b"\0" + bytes(range(12)))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+
+
 @pytest.mark.parametrize(
     ("content", "name", "options", "error", "message"),
     [
@@ -233,7 +246,16 @@ def test_several_images_become_a_collection(tmp_path: Path) -> None:
         ),
         (b"\x89PNG\r\n\x1a\n", "a.png", {}, LocationError, "cannot be read as PNG"),
         (b"PK\x03\x04", "a.npz", {}, LocationError, "cannot be read as a NumPy archive"),
-        (b"x" * 400, "a.nii", {}, LocationError, "neither a zip file nor"),
+        (
+            b"x" * 400,
+            "a.nii",
+            {},
+            LocationError,
+            "not a file of a known format; expected TIFF, .* or raw values with",
+        ),
+        (b"GIF89a", "a.gif", {}, LocationError, "not a file of a known format"),
+        (b"II*\0\0\0\0\0", "a.tif", {}, LocationError, "contains no images"),
+        (_rgb_png_16(), "a.png", {}, UnsupportedError, "colours of 16 bits, of which Pillow reads 8"),
         (b"x" * 10, "a.raw", {"shape": [4, 4], "dtype": "u1"}, LocationError, "expected 16 bytes"),
         (b"x" * 10, "a.raw", {"shape": [4, 0], "dtype": "u1"}, OptionError, "at least 1"),
         (b"x" * 10, "a.raw", {"shape": [4, 4], "dtype": "q9"}, OptionError, "NumPy data type"),
@@ -252,6 +274,14 @@ def test_bad_files_and_options_are_refused(
         (tmp_path / name).write_bytes(content)
     with pytest.raises(error, match=message):
         import_files([tmp_path / name], tmp_path / "out.zarr", **options)
+    assert not (tmp_path / "out.zarr").exists()
+
+
+def test_animations_are_refused(tmp_path: Path) -> None:
+    frames = [Image.fromarray(np.full((4, 5), number, "u1")) for number in range(3)]
+    frames[0].save(tmp_path / "a.png", save_all=True, append_images=frames[1:])
+    with pytest.raises(UnsupportedError, match="an animation of 3 images; write each to a file of its own"):
+        import_files([tmp_path / "a.png"], tmp_path / "out.zarr")
     assert not (tmp_path / "out.zarr").exists()
 
 

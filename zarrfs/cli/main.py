@@ -11,7 +11,8 @@ import io
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import NoReturn
@@ -167,7 +168,8 @@ def run(arguments: Sequence[str] | None = None) -> None:
     if arguments is None and is_helper_call(sys.argv[1:], COMMANDS):
         arguments = mount_arguments(sys.argv[1:])
     try:
-        status = main.main(arguments, prog_name="zarrfs", standalone_mode=False)
+        with _complete_writes():
+            status = main.main(arguments, prog_name="zarrfs", standalone_mode=False)
     except click.exceptions.Abort:
         _fail("interrupted", INTERRUPTED_STATUS)
     except KeyboardInterrupt:
@@ -177,7 +179,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
         sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader, such as head or less, has closed the pipe.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         sys.exit(0)
     except (ZarrError, OSError) as error:
         _fail(str(error), 1)
@@ -196,6 +198,35 @@ def run(arguments: Sequence[str] | None = None) -> None:
     sys.exit(status if isinstance(status, int) else 0)
 
 
+@contextmanager
+def _complete_writes() -> Iterator[None]:
+    """Within the context a write to standard output writes everything, or raises OSError.
+
+    With PYTHONUNBUFFERED standard output is a raw stream. Python ignores that a write to it ends early, for example
+    because the disk is full.
+    """
+    stdout = sys.stdout
+    raw = getattr(stdout, "buffer", None)
+    if not isinstance(raw, io.RawIOBase):
+        yield
+        stdout.flush()
+        return
+    buffered = io.BufferedWriter(raw)
+    text = io.TextIOWrapper(buffered, stdout.encoding, stdout.errors, write_through=True)
+    sys.stdout = text
+    try:
+        yield
+        text.flush()
+    finally:
+        sys.stdout = stdout
+        try:
+            text.flush()
+        except OSError:  # It was raised before.
+            _discard_output()
+        text.detach()
+        buffered.detach()
+
+
 def _show_usage_error(error: click.ClickException) -> None:
     """Print a usage error in the format of click. Text from the command line is escaped."""
     text = io.StringIO()
@@ -206,5 +237,14 @@ def _show_usage_error(error: click.ClickException) -> None:
 
 
 def _fail(text: str, status: int) -> NoReturn:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _discard_output()
     sys.stderr.write(f"zarrfs: {safe_text(hide_credentials(text), MAX_MESSAGE)}\n")
     sys.exit(status)
+
+
+def _discard_output() -> None:
+    """Discard the rest of standard output, which cannot be written. Python would report it when it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -24,6 +24,12 @@ IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
 PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 JPEG_MAGIC = b"\xff\xd8\xff"
 
+PNG_HEADER_NBYTES = 26
+"""The magic number and the chunk IHDR up to the bit depth and the colour type (PNG, section 11.2.1)."""
+
+PNG_DEPTH_16 = 16
+PNG_GRAY = 0
+
 MAX_PIXELS = 1 << 30
 """The largest number of pixels of one file. A small damaged file could otherwise need all memory."""
 
@@ -95,14 +101,23 @@ def open_image_stack(paths: Sequence[str]) -> PresentedStore:
 
 
 def _header(pillow: Any, path: str) -> tuple[tuple[int, int], str]:
-    os.close(open_regular_file(path))  # not a FIFO or a device
+    with open(path, "rb", opener=lambda name, _: open_regular_file(name)) as file:  # not a FIFO or a device
+        head = file.read(PNG_HEADER_NBYTES)
     try:
         with pillow.open(path, formats=("PNG", "JPEG")) as image:
             size, mode = image.size, image.mode
+            frames = getattr(image, "n_frames", 1) if image.format == "PNG" else 1
     except Exception as error:  # Pillow raises errors of many kinds for damaged files
         raise LocationError(f"{path} cannot be read as PNG or JPEG: {error}") from error
     if mode not in MODES:
         raise UnsupportedError(f"{path}: images of mode {mode} are not supported")
+    if head.startswith(PNG_MAGIC) and head[-2] == PNG_DEPTH_16 and head[-1] != PNG_GRAY:
+        raise UnsupportedError(
+            f"{path} has colours of 16 bits, of which Pillow reads 8; convert it to TIFF, or to a gray image for each "
+            "channel"
+        )
+    if frames > 1:
+        raise UnsupportedError(f"{path} is an animation of {frames} images; write each to a file of its own")
     if size[0] * size[1] > MAX_PIXELS:
         raise UnsupportedError(f"{path} has {size[0]} x {size[1]} pixels; at most {MAX_PIXELS} are read")
     return size, mode

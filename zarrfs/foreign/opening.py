@@ -19,7 +19,7 @@ from zarrfs.foreign.medical.metaimage import is_metaimage
 from zarrfs.foreign.medical.nifti import is_nifti
 from zarrfs.foreign.presented_store import PresentedStore
 
-__all__ = ["SUFFIXES", "is_spec", "open_node"]
+__all__ = ["SUFFIXES", "is_known_file", "is_spec", "open_node"]
 
 SUFFIXES: tuple[str, ...] = (
     ".tif",
@@ -62,6 +62,11 @@ def open_node(location: str | Store, path: str, allow_external: bool = False) ->
             full = "/".join(filter(None, (inner, path)))
             return zarrfs.open(node, full) if isinstance(node, Store) else node[full] if full else node
     return zarrfs.open(location, path)
+
+
+def is_known_file(path: str) -> bool:
+    """Return whether the content of a file is of one of the formats of this package."""
+    return _find_file(path) is not None
 
 
 def is_spec(location: str) -> bool:

@@ -13,10 +13,10 @@ import numpy.typing as npt
 import zarrfs
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
-from zarrfs.errors import LocationNotFoundError, NodeTypeError, OptionError
+from zarrfs.errors import LocationError, LocationNotFoundError, NodeTypeError, OptionError
 from zarrfs.foreign.arrays.raw import open_raw
 from zarrfs.foreign.image_stacks import IMAGE_SUFFIXES, natural_order, open_image_stack
-from zarrfs.foreign.opening import open_node
+from zarrfs.foreign.opening import is_known_file, open_node
 from zarrfs.foreign.presented_store import PresentedStore
 from zarrfs.importing.images import find_images, image_of_array, image_of_group, ordered_image
 from zarrfs.logs import logger
@@ -196,7 +196,15 @@ def _open(
                 f"{file}: a raw file needs both {option('shape', 'Z,Y,X')} and {option('dtype', 'uint16')}"
             )
         return zarrfs.open(open_raw(file, shape, dtype, offset))
-    node: Array | Group = open_node(file, "", allow_external)
+    try:
+        node: Array | Group = open_node(file, "", allow_external)
+    except LocationError:
+        if is_known_file(file) or not os.path.isfile(file):
+            raise
+        raise LocationError(
+            f"{file} is not a file of a known format; expected TIFF, NumPy, HDF5, NetCDF4, NRRD, MetaImage, NIfTI, PNG "
+            f"or JPEG, or raw values with {option('shape', 'Z,Y,X')} and {option('dtype', 'uint16')}"
+        ) from None
     if not isinstance(node.store, PresentedStore):
         raise NodeTypeError(
             f"{file} is a Zarr hierarchy; use zarrfs copy or convert, or zarrfs pyramid for an array"

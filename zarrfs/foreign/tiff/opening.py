@@ -53,6 +53,10 @@ def open_tiff(path: str, *, is_complete: bool = False) -> PresentedStore:
         with _reported_errors() as reported:
             file = tifffile.TiffFile(stream if is_complete else path)
             reader = _Reader(tifffile, file, path, stream, is_complete)
+            if not len(file.pages):
+                raise LocationError(
+                    f"{path} contains no images; the writing of it was probably not completed"
+                )
             check_pages(file, path)
             if not is_complete:
                 check_files(file, path, tifffile)
@@ -63,7 +67,8 @@ def open_tiff(path: str, *, is_complete: bool = False) -> PresentedStore:
         stream.close() if reader is None else reader.close()
         if isinstance(error, ZarrError) or not isinstance(error, Exception):
             raise
-        raise LocationError(f"{path} cannot be read as TIFF: {error}") from error
+        reason = f"{type(error).__name__}: {error}" if isinstance(error, LookupError) else error
+        raise LocationError(f"{path} cannot be read as TIFF: {reason}") from error
     return PresentedStore(f"file://{path}", nodes, lambda: path_stamp(path), reader.close)
 
 
