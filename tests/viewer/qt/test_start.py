@@ -94,6 +94,17 @@ def test_an_incomplete_window_can_be_closed(qtbot: QtBot, settings: QSettings) -
             window.close()
 
 
+def test_a_new_window_is_not_larger_than_the_screen(qtbot: QtBot, settings: QSettings) -> None:
+    window = open_window(settings)
+    screen = window.screen()
+    assert screen is not None
+    available = screen.availableSize()
+    assert window.width() <= max(available.width(), window.minimumWidth())
+    assert window.height() <= max(available.height(), window.minimumHeight())
+    with qtbot.waitSignal(window.destroyed, timeout=TIMEOUT_MILLISECONDS):
+        window.close()
+
+
 def test_completing_a_window_imports_no_further_modules_of_the_viewer(incomplete: MainWindow) -> None:
     """The modules of the parts are imported on a thread; the GUI thread would stall during their import."""
     for name in incomplete.part_modules:

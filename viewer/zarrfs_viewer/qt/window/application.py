@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from PyQt6.QtCore import (
     QMessageLogContext,
     QSettings,
+    QSize,
     QSocketNotifier,
     Qt,
     QTimer,
@@ -199,11 +200,18 @@ def open_window(settings: QSettings | None = None, last_session: LastSession | N
     return window
 
 
+DECORATION = QSize(16, 40)
+"""Room for the borders and the title of a window, which have no known size before it is visible."""
+
+
 def _show_window(settings: QSettings | None) -> MainWindow:
     window = MainWindow(settings, in_steps=True)
     window.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     _windows.add(window)
     window.destroyed.connect(lambda: _windows.discard(window))
+    screen = window.screen()
+    if screen is not None:
+        window.resize(window.size().boundedTo(screen.availableSize() - DECORATION))
     window.show()
     window.complete_in_steps()
     return window
