@@ -29,6 +29,7 @@ def test_grid_lines_are_at_the_visible_chunk_borders() -> None:
     assert grid.chunk_rows == (-0.5, 15.5, 31.5, 47.5, 49.5)
     assert grid.chunk_columns == (-0.5, 15.5, 31.5, 47.5, 59.5)
     assert grid.shard_rows == ()
+    assert grid.rect == (-0.5, -0.5, 49.5, 59.5)
     part = chunk_grid(image, initial_intent(image), Viewport(100, 100, (16, 16), 10), 0)
     assert part.chunk_rows == (15.5,)
 
@@ -38,6 +39,7 @@ def test_grid_lines_of_coarser_levels_are_in_data_coordinates() -> None:
     grid = chunk_grid(image, initial_intent(image), fit(640, 640, 64, 64), 1)
     # Coarse pixel i has its centre at fine pixel 2 i, so its border is at 2 i - 1.
     assert grid.chunk_rows == (31.0, 63.0)
+    assert grid.rect == (-1.0, -1.0, 63.0, 63.0)
     assert chunk_grid(image, initial_intent(image), Viewport(900, 900, (30, 30), 9), 1).chunk_rows == (
         -1.0,
         31.0,

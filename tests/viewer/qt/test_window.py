@@ -339,7 +339,17 @@ def test_view_actions_toggle_chunk_grid_labels_and_theme(
     window = open_in_window(stack)
     plain = window.canvas.grab().toImage()
     window.actions_by_name["chunks"].trigger()
-    assert window.canvas.grab().toImage() != plain
+    with_grid = window.canvas.grab().toImage()
+    assert with_grid != plain
+    left, top = (round(value) for value in window.canvas.viewport.to_device(-0.5, -0.5))
+    beside = [
+        (x, y)
+        for x in range(with_grid.width())
+        for y in range(with_grid.height())
+        if x < left - 3 or y < top - 3
+    ]
+    assert beside
+    assert all(with_grid.pixel(x, y) == plain.pixel(x, y) for x, y in beside), "the lines leave the image"
     window.actions_by_name["chunks"].trigger()
     before = pixels(window).copy()
     wait_until_exact(qtbot, window, window.actions_by_name["labels"].trigger)

@@ -24,14 +24,15 @@ MIN_LINE_SPACING = 6.0
 
 @dataclass(frozen=True)
 class ChunkGrid:
-    """The lines at the borders of chunks and shards, in data coordinates.
+    """The lines at the borders of chunks and shards, in data coordinates, and the plane that they cross.
 
-    ``chunk_rows`` are positions of horizontal lines, ``chunk_columns`` of vertical lines. The positions for shards
-    are empty if the array is not sharded. ``dense`` means that chunk lines are omitted because they would be closer
-    than ``MIN_LINE_SPACING``.
+    ``rect`` is the plane: (top, left, bottom, right). ``chunk_rows`` are positions of horizontal lines,
+    ``chunk_columns`` of vertical lines. The positions for shards are empty if the array is not sharded. ``dense``
+    means that chunk lines are omitted because they would be closer than ``MIN_LINE_SPACING``.
     """
 
     level: int
+    rect: tuple[float, float, float, float]
     chunk_rows: tuple[float, ...]
     chunk_columns: tuple[float, ...]
     shard_rows: tuple[float, ...] = ()
@@ -51,10 +52,17 @@ def chunk_grid(image: Image, intent: ViewIntent, viewport: Viewport, level: int)
     shard_lines = [_lines(image, level, span, stored_chunks) for span in spans]
     dense = any(lines is None for lines in chunk_lines)
     rows, columns = (lines or () for lines in chunk_lines)
+    top, left = (image.from_level(level, axis, -0.5) for axis in intent.displayed)
+    bottom, right = (
+        image.from_level(level, axis, image.levels[level].shape[axis] - 0.5) for axis in intent.displayed
+    )
+    rect = top, left, bottom, right
     if not is_sharded:
-        return ChunkGrid(level, () if dense else rows, () if dense else columns, dense=dense)
+        return ChunkGrid(level, rect, () if dense else rows, () if dense else columns, dense=dense)
     shard_rows, shard_columns = (lines or () for lines in shard_lines)
-    return ChunkGrid(level, () if dense else rows, () if dense else columns, shard_rows, shard_columns, dense)
+    return ChunkGrid(
+        level, rect, () if dense else rows, () if dense else columns, shard_rows, shard_columns, dense
+    )
 
 
 def _lines(

@@ -103,7 +103,9 @@ def _draw_line(painter: QPainter, viewport: Viewport, row: float | None, column:
 
 
 def draw_grid(painter: QPainter, viewport: Viewport, grid: ChunkGrid) -> None:
-    """Draw the boundaries of chunks and shards."""
+    """Draw the boundaries of chunks and shards within the plane."""
+    painter.save()
+    painter.setClipRect(device_rect(viewport, grid.rect).adjusted(-1, -1, 1, 1))
     for colour, rows, columns in (
         (CHUNKS, grid.chunk_rows, grid.chunk_columns),
         (SHARDS, grid.shard_rows, grid.shard_columns),
@@ -113,6 +115,7 @@ def draw_grid(painter: QPainter, viewport: Viewport, grid: ChunkGrid) -> None:
             _draw_line(painter, viewport, row, None)
         for column in columns:
             _draw_line(painter, viewport, None, column)
+    painter.restore()
 
 
 def draw_missing(painter: QPainter, viewport: Viewport, missing: Iterable[Rect]) -> None:
