@@ -108,6 +108,16 @@ def test_labels_are_picked_highlighted_and_shown_alone(
     assert (frame.pixels == 0xFFFFFFFF).any()
     wait_until_exact(qtbot, window, lambda: table.single.setChecked(True))
     assert window.intent.labels[0].selected == 22
+    undo, redo = window.actions_by_name["undo"], window.actions_by_name["redo"]
+    wait_until_exact(qtbot, window, undo.trigger)
+    assert not table.single.isChecked(), "undo shows all labels"
+    wait_until_exact(qtbot, window, undo.trigger)
+    assert table.selected() is None
+    wait_until_exact(qtbot, window, redo.trigger)
+    assert table.selected() == 22
+    wait_until_exact(qtbot, window, redo.trigger)
+    assert table.single.isChecked()
+    assert window.intent.labels[0].selected == 22
     wait_until_exact(qtbot, window, lambda: click(qtbot, window, 2, 2))
     assert table.selected() is None
     assert window.intent.labels[0].highlighted is None

@@ -109,6 +109,7 @@ class LabelTablePanel(QWidget):
         self._session.image_changed.connect(self._show_images)
         self._session.overlays_changed.connect(self._show_images)
         self._session.intent_changed.connect(self._schedule)
+        self._session.intent_changed.connect(self._follow_settings)
 
     # -- the label image and its table -------------------------------------------------------------------------
 
@@ -219,6 +220,11 @@ class LabelTablePanel(QWidget):
 
     def select(self, value: int | None) -> None:
         """Select a label in the table and highlight it in the picture; None clears the selection."""
+        self._show_row(value)
+        self._apply(value)
+
+    def _show_row(self, value: int | None) -> None:
+        """Select the row of a label."""
         index = (
             self.filtered.mapFromSource(self.model.index_of(value)) if value is not None else QModelIndex()
         )
@@ -227,12 +233,24 @@ class LabelTablePanel(QWidget):
         if index.isValid():
             self.view.scrollTo(index)
         self._is_selecting = False
-        self._apply(value)
 
     def _select_row(self, index: QModelIndex) -> None:
         row = self.model.row(self.filtered.mapToSource(index).row()) if index.isValid() else None
         if not self._is_selecting and row is not None:
             self._apply(row.value)
+
+    def _follow_settings(self) -> None:
+        """Select the label that is highlighted, which undo and redo change too."""
+        intent = self._session.intent
+        if intent is None or self.number >= len(intent.labels) or not self.isVisible():
+            return
+        settings = intent.labels[self.number]
+        if settings.selected in (None, settings.highlighted):
+            self.single.blockSignals(True)
+            self.single.setChecked(settings.selected is not None)
+            self.single.blockSignals(False)
+        if settings.highlighted != self.selected():
+            self._show_row(settings.highlighted)
 
     def _apply(self, value: int | None) -> None:
         single = value if self.single.isChecked() else None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from PyQt6.QtCore import QAbstractTableModel, QModelIndex, Qt
-from PyQt6.QtGui import QColor
+from PyQt6.QtGui import QColor, QIcon, QPixmap
 
 from zarrfs.ngff import ImageLabel
 from zarrfs_viewer.analysis.label_table import LabelRow, LabelTable
@@ -15,6 +16,7 @@ from zarrfs_viewer.rendering.labels import label_color
 
 __all__ = ["LabelTableModel"]
 
+SWATCH_SIZE = 16
 MAX_PROPERTIES = 20
 """The table displays at most this number of properties."""
 
@@ -112,6 +114,11 @@ def _sort_key(value: Any) -> tuple[bool, Any]:
     return not is_number, value if is_number else str(value).casefold()
 
 
-def swatch(rgba: tuple[int, int, int, int]) -> QColor:
-    """Return the colour of the square beside a label."""
-    return QColor(*rgba[:3])
+@lru_cache(maxsize=1024)
+def swatch(rgba: tuple[int, int, int, int]) -> QIcon:
+    """Return the square beside a label. It has the same colour in a selected row, where Qt would tint it."""
+    pixmap = QPixmap(SWATCH_SIZE, SWATCH_SIZE)
+    pixmap.fill(QColor(*rgba[:3]))
+    icon = QIcon(pixmap)
+    icon.addPixmap(pixmap, QIcon.Mode.Selected)
+    return icon
