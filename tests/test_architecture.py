@@ -389,7 +389,7 @@ def test_only_the_qt_package_imports_qt() -> None:
 
 FORMAT_MODULES = {
     f"zarrfs.engine.formats.{name}"
-    for name in ("v1", "v2", "v3", "v3_arrays", "n5", "draft2019", "draft2019_arrays")
+    for name in ("v1", "v2", "v2_arrays", "v3", "v3_arrays", "n5", "draft2019", "draft2019_arrays")
 }
 
 RULES_FOR_ONE_FORMAT = {

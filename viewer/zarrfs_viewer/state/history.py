@@ -69,14 +69,11 @@ class History:
         self._redo.clear()
 
     def undo(self) -> ViewIntent | None:
-        """Return the settings before the last step, or None if there is no step. ``others`` changes
-        accordingly."""
+        """Return the settings before the last step and set ``others`` to its value then; None if there is no step."""
         return self._move(self._undo, self._redo)
 
     def redo(self) -> ViewIntent | None:
-        """Return the settings after the step that was undone last, or None if there is no step. ``others`` is that
-        after it.
-        """
+        """Return the settings after the step that was undone last and set ``others``; None if there is no step."""
         return self._move(self._redo, self._undo)
 
     def _move(

@@ -1,27 +1,16 @@
-"""Zarr v2: ``.zarray``, ``.zgroup`` and ``.zattrs``, including common deviations from the specification."""
+"""Zarr v2: ``.zarray``, ``.zgroup``, ``.zattrs`` and ``.zmetadata`` in a store. ``v2_arrays`` parses ``.zarray``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
-
-from zarrfs.engine.chunking.chunk_grids import RegularGrid, check_chunk_shape
 from zarrfs.engine.chunking.chunk_key_encodings import Separator, V2Keys
 from zarrfs.engine.codecs.registry import check_element_type
-from zarrfs.engine.dtypes import (
-    ELEMENT_TYPES,
-    DataType,
-    data_type_from_v2,
-    data_type_to_v2,
-    fill_from_v2,
-    fill_to_v2,
-)
+from zarrfs.engine.dtypes import ELEMENT_TYPES, DataType
 from zarrfs.engine.formats.array_templates import ArrayTemplates
 from zarrfs.engine.formats.base import Format, NodeKind
-from zarrfs.engine.formats.byte_order import stored_data_type
 from zarrfs.engine.formats.consolidated import Consolidated, documents_by_path
 from zarrfs.engine.formats.dimension_names import attributes_with_names, dimension_names_from_attributes
 from zarrfs.engine.formats.features import FormatFeatures
@@ -34,18 +23,11 @@ from zarrfs.engine.formats.json_document import (
     write_object,
 )
 from zarrfs.engine.formats.paths import join, paths_above
-from zarrfs.engine.formats.v2_codecs import chain_from_v2, chain_to_v2
+from zarrfs.engine.formats.v2_arrays import array_document, check_units, check_version, parse_array
 from zarrfs.engine.formats.v2_templates import V2Templates
-from zarrfs.engine.json_checks import (
-    expect_list,
-    expect_object,
-    expect_shape,
-    expect_string,
-    unexpected_value,
-)
+from zarrfs.engine.json_checks import expect_object
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.stores.base import Buffer, Store
-from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.logs import logger
 
 __all__ = ["V2Format", "array_document", "array_template", "group_document", "parse_array", "parse_group"]
@@ -54,22 +36,6 @@ ARRAY_KEY = ".zarray"
 GROUP_KEY = ".zgroup"
 ATTRIBUTES_KEY = ".zattrs"
 CONSOLIDATED_KEY = ".zmetadata"
-
-_ARRAY_KEYS = (
-    "zarr_format",
-    "shape",
-    "chunks",
-    "dtype",
-    "compressor",
-    "fill_value",
-    "order",
-    "filters",
-    "dimension_separator",
-)
-_REQUIRED_ARRAY_KEYS = _ARRAY_KEYS[:8]
-
-_OBJECT_CODECS = {"vlen-utf8": "string", "vlen-bytes": "bytes"}
-
 
 _stored_templates = V2Templates()
 """Templates of the arrays that have documents of their own."""
@@ -86,140 +52,13 @@ def _known_or_parsed(data: Buffer, where: str, limit: int) -> tuple[bytes, dict[
     return raw, None if _stored_templates.is_known(raw) else parse_object(raw, where, limit)
 
 
-# -- documents to the model ----------------------------------------------------------------------------------
-
-
-def _check_version(document: Mapping[str, Any], where: str) -> None:
-    version = document.get("zarr_format")
-    if isinstance(version, bool) or version != 2 or not isinstance(version, int):
-        raise unexpected_value(f"{where}: /zarr_format", "2", version)
-
-
-def parse_array(
-    document: Mapping[str, Any],
-    attributes: Mapping[str, Any],
-    where: str,
-    *,
-    separator: Separator | None = None,
-    allow_pickle: bool = False,
-) -> ArraySpec:
-    """Return the array that a ``.zarray`` and its ``.zattrs`` describe.
-
-    ``separator`` is the dimension separator of chunk keys if the document has none; the default is ``"."``, as in the
-    specification. Unknown keys are ignored, as the specification requires. Raises MetadataError that names the invalid
-    key, and UnsupportedError for unsupported codecs and data types.
-    """
-    _check_version(document, where)
-    for key in _REQUIRED_ARRAY_KEYS:
-        if key not in document and key != "filters":
-            raise MetadataError(f'{where}: the key "{key}" is missing; an array needs it')
-    shape = expect_shape(document["shape"], f"{where}: /shape")
-    chunks = expect_shape(document["chunks"], f"{where}: /chunks")
-    check_chunk_shape(chunks, shape, f"{where}: /chunks")
-    filters = document.get("filters")
-    if filters is not None:
-        filters = list(expect_list(filters, f"{where}: /filters", "null, or a list of filters"))
-    compressor = document["compressor"]
-    if compressor is not None:
-        expect_object(compressor, f"{where}: /compressor", "null, or an object with the id of a compressor")
-    data_type = data_type_from_v2(document["dtype"], f"{where}: /dtype")
-    if data_type.numpy.hasobject:
-        data_type = _object_type(data_type, filters, compressor)
-    order: Literal["C", "F"] = (
-        "F" if expect_string(document["order"], f"{where}: /order", ("C", "F")) == "F" else "C"
-    )
-    codecs = chain_from_v2(
-        dtype=data_type.numpy,
-        is_object=data_type.numpy.hasobject,
-        order=order,
-        filters=filters,
-        compressor=compressor,
-        ndim=len(shape),
-        where=where,
-        allow_pickle=allow_pickle,
-    )
-    return ArraySpec(
-        zarr_format=2,
-        shape=shape,
-        data_type=data_type,
-        chunk_grid=RegularGrid(chunks),
-        chunk_key_encoding=V2Keys(_separator(document, where) or separator or "."),
-        codecs=codecs,
-        fill_value=fill_from_v2(data_type, document["fill_value"], f"{where}: /fill_value"),
-        dimension_names=dimension_names_from_attributes(attributes, len(shape)),
-        attributes=dict(attributes),
-        order=order,
-        document=dict(document),
-    )
+# -- documents -----------------------------------------------------------------------------------------------
 
 
 def parse_group(document: Mapping[str, Any], attributes: Mapping[str, Any], where: str) -> GroupSpec:
     """Return the group that a ``.zgroup`` and its ``.zattrs`` describe. Raises MetadataError."""
-    _check_version(document, where)
+    check_version(document, where)
     return GroupSpec(zarr_format=2, attributes=dict(attributes), document=dict(document))
-
-
-def _separator(document: Mapping[str, Any], where: str) -> Separator | None:
-    value = document.get("dimension_separator")
-    if value is None:
-        return None
-    return "/" if expect_string(value, f"{where}: /dimension_separator", (".", "/")) == "/" else "."
-
-
-def _object_type(data_type: DataType, filters: list[Any] | None, compressor: Any) -> DataType:
-    """Return the data type of object elements, which is determined by the object codec: a filter or the compressor."""
-    for codec in [*(filters or ()), compressor]:
-        codec_id = codec.get("id") if isinstance(codec, Mapping) else None
-        name = _OBJECT_CODECS.get(codec_id) if isinstance(codec_id, str) else None
-        if name is not None:
-            return DataType(name, data_type.numpy)
-    return data_type
-
-
-# -- the model to documents ----------------------------------------------------------------------------------
-
-
-def array_document(spec: ArraySpec) -> dict[str, Any]:
-    """Return the ``.zarray`` of an array. Unknown keys of the parsed document are preserved.
-
-    Raises UnsupportedError for features that v2 does not have.
-    """
-    if not isinstance(spec.chunk_grid, RegularGrid):
-        raise UnsupportedError(
-            f'Zarr v2 has regular chunks only, not the chunk grid "{spec.chunk_grid.name}"'
-        )
-    if not isinstance(spec.chunk_key_encoding, V2Keys):
-        raise UnsupportedError(
-            f'Zarr v2 does not support the chunk key encoding "{spec.chunk_key_encoding.name}"'
-        )
-    order, filters, compressor = chain_to_v2(spec.codecs)
-    if len(spec.shape) < 2:
-        order = spec.order  # no effect on the chunks, but preserved
-    document = {
-        "zarr_format": 2,
-        "shape": list(spec.shape),
-        "chunks": list(spec.chunk_grid.chunk_shape),
-        "dtype": data_type_to_v2(stored_data_type(spec)),
-        "compressor": compressor,
-        "fill_value": fill_to_v2(spec.data_type, spec.fill_value),
-        "order": order,
-        "filters": filters,
-        "dimension_separator": spec.chunk_key_encoding.separator,
-    }
-    if spec.document.get("zarr_format") == 2:
-        document |= {key: value for key, value in spec.document.items() if key not in _ARRAY_KEYS}
-    return document
-
-
-def _check_units(dtype: np.dtype[Any]) -> None:
-    """Raise UnsupportedError for datetime and timedelta types without a unit: the specification requires one."""
-    if dtype.names is not None:
-        for name in dtype.names:
-            _check_units(dtype[name].base)
-    elif dtype.kind in "mM" and np.datetime_data(dtype)[0] == "generic":
-        raise UnsupportedError(
-            f'Zarr v2 does not support {dtype} without a unit; use a data type such as "{dtype.kind}8[ns]"'
-        )
 
 
 def group_document(spec: GroupSpec) -> dict[str, Any]:
@@ -393,7 +232,7 @@ class V2Format(Format):
         if isinstance(spec, ArraySpec):
             array_document(spec)
             check_element_type(spec.codecs, ELEMENT_TYPES.get(spec.data_type.name), "filters")
-            _check_units(spec.data_type.numpy)
+            check_units(spec.data_type.numpy)
 
     def write(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
         if isinstance(spec, ArraySpec):
