@@ -90,7 +90,7 @@ class StoredSizes:
     def is_exact(self, record: NodeRecord) -> bool:
         """Return whether a changed chunk would have changed the stored size that ``get`` has returned just now.
 
-        It is False for arrays of very many chunks, and for stores that do not tell when a value was modified.
+        It is False for arrays of very many chunks, and for stores that do not report when a value was modified.
         """
         if self._immutable:
             return True

@@ -20,12 +20,13 @@ IN_USE_SECONDS = 0.1
 """A block that has not been read completely is kept for this time after the last read of it."""
 
 LATE_SECONDS = 0.03
-"""The same for a block of which little has not been read: the last requests may be late, or the kernel has the pages.
+"""The same for a block that was read almost completely: the last requests may be late, or the kernel has cached the
+remaining pages.
 """
 
 MAX_UNREAD_NBYTES = 1 << 20
-"""Of a block little has not been read if it is at most this many bytes, or a quarter of the block. A window then counts
-as read completely: it is larger than the reads.
+"""A block was read almost completely if at most this many bytes, and at most a quarter of the block, were not read. A
+window then counts as read completely, because it is larger than the reads.
 """
 
 UNIT_NBYTES = 64 << 10
