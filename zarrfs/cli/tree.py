@@ -16,7 +16,6 @@ from zarrfs.cli.values import document_option, parse_storage_options, storage_op
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.nodes.summary import json_safe
 from zarrfs.errors import describe_error
-from zarrfs.ngff.members import member_names
 
 __all__ = ["command"]
 
@@ -125,7 +124,7 @@ class Hierarchy:
 
     def members(self, group: zarrfs.Group) -> Iterator[tuple[str, Member]]:
         """Yield the name of each member and what is shown of it."""
-        for name in member_names(group):
+        for name in _names(group):
             member: Member | None
             try:
                 member = self._member(group, name)
@@ -196,6 +195,16 @@ class Hierarchy:
 
 
 Member = zarrfs.Group | ShownArray | UnreadableMember
+
+
+def _names(group: zarrfs.Group) -> list[str]:
+    """Return the sorted names of possible members of a group; as ``member_names``."""
+    if group.store.listable:
+        return group.names()
+    # Most stores can list, and the import takes as long as listing hundreds of nodes.
+    from zarrfs.ngff.members import member_names
+
+    return member_names(group)
 
 
 def as_object(node: zarrfs.Array | zarrfs.Group, depth: int | None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from zarrfs.errors import StoreError
 from zarrfs.logs import logger
+from zarrfs.ngff.load import load
 
 if TYPE_CHECKING:
     from zarrfs.engine.nodes.group import Group
@@ -39,8 +40,6 @@ def named_members(group: Group) -> set[str] | None:
     """Return the names of members in OME-NGFF metadata: levels, labels, wells, fields, series. None for a group without
     OME-NGFF metadata.
     """
-    from zarrfs.ngff.load import load  # its import takes as long as listing a group that the store can list
-
     ngff = load(group)
     named = (ngff.multiscales, ngff.labels, ngff.plate, ngff.well, ngff.series) if ngff else ()
     if all(value is None or value == () for value in named):

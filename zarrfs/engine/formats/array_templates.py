@@ -139,8 +139,10 @@ _decoder = json.JSONDecoder(object_pairs_hook=lambda pairs: reject_duplicates(pa
 def _split(data: Buffer) -> _Parts | None:
     """Return the parts of a document that contains the word "attributes" at most once, else None."""
     raw = bytes(data)
+    if len(raw) > MAX_DOCUMENT_NBYTES or IGNORABLE in raw:
+        return None
     count = raw.count(ATTRIBUTES)
-    if len(raw) > MAX_DOCUMENT_NBYTES or count > 1 or IGNORABLE in raw:
+    if count > 1:
         return None
     if count == 0:
         return _Parts(raw, None, "")

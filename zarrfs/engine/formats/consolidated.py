@@ -109,7 +109,9 @@ def inline_consolidated(
         logger.warning("%s: /consolidated_metadata is of an unsupported kind and is ignored", where)
         return None
     entries = value.get("metadata")
-    if not isinstance(entries, Mapping) or not all(isinstance(entry, Mapping) for entry in entries.values()):
+    if not isinstance(entries, Mapping) or not all(
+        type(entry) is dict or isinstance(entry, Mapping) for entry in entries.values()
+    ):
         logger.warning(
             "%s: /consolidated_metadata/metadata is not an object of objects and is ignored", where
         )
@@ -125,7 +127,7 @@ def inline_consolidated(
         return {
             path: entry
             for path, entry in stripped.items()
-            if not any(name.startswith("__") for name in path.split("/"))
+            if "__" not in path or not any(name.startswith("__") for name in path.split("/"))
         }
 
     return Consolidated(load, parse, match)

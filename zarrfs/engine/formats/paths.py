@@ -30,7 +30,7 @@ def is_node_name(name: str) -> bool:
 
     The keys of a store can have other segments, which are not nodes. An empty one would denote the group itself.
     """
-    return name not in ("", ".", "..") and not any(character in name for character in "/\\\0")
+    return name not in ("", ".", "..") and "/" not in name and "\\" not in name and "\0" not in name
 
 
 def check_node_name(name: str) -> str:
