@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from zarrfs_viewer.analysis import value_pages
 from zarrfs_viewer.analysis.neighbourhood import read_neighbourhood
-from zarrfs_viewer.analysis.value_pages import curve, page_csv, page_rows, read_page
+from zarrfs_viewer.analysis.value_pages import ValuePage, curve, page_csv, page_rows, read_page
 from zarrfs_viewer.images.dataset import describe, initial_intent
 from zarrfs_viewer.state.view_state import with_position
 
@@ -97,3 +97,19 @@ def test_the_values_around_a_point_are_those_of_level_0(tmp_path: Path) -> None:
     tiny = read_neighbourhood(image, intent, 0.0, 0.0, (90, 90))
     assert tiny is not None
     assert np.array_equal(tiny.values, data[3])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (b"cell 1", "cell 1"),
+        (b"", ""),
+        ("é".encode(), "é"),
+        (b"\xff\xfe", r"b'\xff\xfe'"),
+        (b"a\x07", r"b'a\x07'"),
+    ],
+)
+def test_bytes_are_shown_as_text_if_they_are_text(value: bytes, text: str) -> None:
+    assert ValuePage(0, 1, ("value",), np.array([[value]], "S8")).text(0, 0) == text
+    record = np.array([(value, 1)], [("name", "S8"), ("n", "i4")])
+    assert ValuePage(0, 1, ("name", "n"), record).text(0, 0) == text

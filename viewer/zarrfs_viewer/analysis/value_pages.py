@@ -43,10 +43,20 @@ class ValuePage:
         return len(self.values)
 
     def text(self, row: int, column: int) -> str:
-        """Return a value with all digits."""
+        """Return a value with all digits. Bytes that are printable UTF-8 are returned as their text."""
         if self.values.dtype.names is not None and self.values.ndim == 1:
-            return str(self.values[row][self.columns[column]])
-        return str(self.values[row, column])
+            return _text(self.values[row][self.columns[column]])
+        return _text(self.values[row, column])
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        try:
+            text = value.decode("utf-8")
+        except UnicodeDecodeError:
+            return str(value)
+        return text if text.isprintable() else str(value)
+    return str(value)
 
 
 def page_rows(array: SourceArray) -> int:
