@@ -133,6 +133,20 @@ def test_contrast_is_computed_despite_an_unreadable_chunk(
     qtbot.waitUntil(lambda: window.channels._histogram is None, timeout=TIMEOUT_MILLISECONDS)
 
 
+def test_the_blank_area_of_an_unreadable_chunk_does_not_count_for_the_contrast(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    data = np.linspace(1000, 2000, 64 * 64).reshape(64, 64).astype("u2")
+    zarrfs.create_array(tmp_path / "a.zarr", data=data, chunks=(32, 32))
+    (tmp_path / "a.zarr" / "c" / "0" / "1").write_bytes(b"broken")
+    window.open_location(str(tmp_path / "a.zarr"))
+    limits = lambda: None if window.intent is None else window.intent.channels[0].limits  # noqa: E731
+    qtbot.waitUntil(lambda: limits() is not None, timeout=TIMEOUT_MILLISECONDS)
+    found = limits()
+    assert found is not None
+    assert 1000 <= found[0] < found[1] <= 2000
+
+
 def test_the_histogram_follows_the_slice(qtbot: QtBot, open_in_window: OpenInWindow, stack: Path) -> None:
     window = open_in_window(stack)
     for z in (4, 0):

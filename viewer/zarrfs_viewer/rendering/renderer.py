@@ -98,7 +98,7 @@ class FrameRenderer:
         if sampled and not drawable and not settled:
             return None
         complete_layers = {_layer_id(layer) for layer, _, complete in sampled if complete}
-        channels = self._draw_channels(pixels, drawable, complete_layers)
+        channels = self._draw_channels(pixels, drawable, complete_layers, errors)
         for layer, buffer in drawable:
             if layer.labels is not None:
                 blend_labels(pixels, buffer.values, layer.labels, layer.image.image_label)
@@ -126,13 +126,17 @@ class FrameRenderer:
         return buffer, False
 
     def _draw_channels(
-        self, pixels: Pixels, drawable: list[tuple[Layer, LayerBuffer]], complete_layers: set[LayerId]
+        self,
+        pixels: Pixels,
+        drawable: list[tuple[Layer, LayerBuffer]],
+        complete_layers: set[LayerId],
+        errors: tuple[TileError, ...],
     ) -> tuple[ChannelSettings, ...]:
         layers = [(layer.channel, layer, buffer) for layer, buffer in drawable if layer.channel is not None]
         if not layers:
             return ()
         channels = [
-            self._resolve_limits(channel, layer, buffer, _layer_id(layer) in complete_layers)
+            self._resolve_limits(channel, layer, buffer, _layer_id(layer) in complete_layers, errors)
             for channel, layer, buffer in layers
         ]
         values = [buffer.values for _, _, buffer in layers]
@@ -146,9 +150,15 @@ class FrameRenderer:
         return tuple(channels)
 
     def _resolve_limits(
-        self, channel: ChannelSettings, layer: Layer, buffer: LayerBuffer, complete: bool
+        self,
+        channel: ChannelSettings,
+        layer: Layer,
+        buffer: LayerBuffer,
+        complete: bool,
+        errors: tuple[TileError, ...],
     ) -> ChannelSettings:
-        """Return the channel with limits. Automatic limits are final once they come from a complete picture.
+        """Return the channel with limits. Automatic limits are final once they come from a complete picture. The zeros
+        of chunks that could not be read do not count.
 
         A picture of a coarser level is not sufficient: its slice may be far from the slice of the target level.
         """
@@ -156,7 +166,7 @@ class FrameRenderer:
             return channel
         limits, is_final = self._limits.get(_limits_id(layer), (None, False))
         if limits is None or not is_final:
-            limits = _choose_limits(channel, layer, buffer)
+            limits = _choose_limits(channel, layer, _without_failed(layer, buffer, errors))
             self._limits[_limits_id(layer)] = limits, complete
         return replace(channel, limits=limits)
 
@@ -185,6 +195,22 @@ def _layer_id(layer: Layer) -> LayerId:
 def _limits_id(layer: Layer) -> LayerId:
     channel = layer.channel or ChannelSettings()
     return layer.image.uid, channel.index, channel.field, channel.component
+
+
+def _without_failed(layer: Layer, buffer: LayerBuffer, errors: tuple[TileError, ...]) -> LayerBuffer:
+    """Return the buffer without the parts of its tiles that could not be read, unless no other values remain."""
+    plane, grid = layer.planes[-1], buffer.grid
+    failed = [rect for error in errors if error.key.plane == plane for rect in error.failed]
+    if not failed or plane.level != grid.level:
+        return buffer
+    rows, columns = (
+        start + stride * np.arange(count)
+        for start, stride, count in zip((grid.top, grid.left), grid.stride, grid.shape, strict=True)
+    )
+    covered = np.ones(grid.shape, np.bool_) if buffer.covered is None else buffer.covered.copy()
+    for top, left, bottom, right in failed:
+        covered[np.ix_((rows >= top) & (rows < bottom), (columns >= left) & (columns < right))] = False
+    return LayerBuffer(buffer.values, covered, grid) if covered.any() else buffer
 
 
 def _choose_limits(channel: ChannelSettings, layer: Layer, buffer: LayerBuffer) -> tuple[float, float]:
