@@ -33,13 +33,6 @@ DATA = random_values((128, 128), "uint8")
 
 
 @pytest.fixture
-def streamer() -> Iterator[TileStreamer]:
-    streamer = TileStreamer()
-    yield streamer
-    assert streamer.close()
-
-
-@pytest.fixture
 def pane(streamer: TileStreamer) -> Iterator[Pane]:
     pane = Pane(streamer)
     yield pane

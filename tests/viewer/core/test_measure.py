@@ -6,7 +6,6 @@ import csv
 import io
 import math
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -34,13 +33,6 @@ from zarrfs_viewer.streaming.streamer import TileStreamer
 import zarrfs
 from tests.processes import TIMEOUT
 from tests.viewer.core.doubles import FakeArray, array_image, open_pyramid, pyramid, random_values
-
-
-@pytest.fixture
-def streamer() -> Iterator[TileStreamer]:
-    streamer = TileStreamer()
-    yield streamer
-    assert streamer.close()
 
 
 def load(streamer: TileStreamer, state: DisplayState, requests: list[TileRequest] | None = None) -> None:

@@ -62,13 +62,6 @@ class Pane:
 
 
 @pytest.fixture
-def streamer() -> Iterator[TileStreamer]:
-    streamer = TileStreamer()
-    yield streamer
-    assert streamer.close()
-
-
-@pytest.fixture
 def pane(streamer: TileStreamer) -> Iterator[Pane]:
     pane = Pane(streamer)
     yield pane

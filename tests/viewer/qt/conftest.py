@@ -17,6 +17,7 @@ from zarrfs_viewer.qt.support.garbage import GuiThreadCollector
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 from tests.viewer.qt.waiting import wait_until_opened
+from zarrfs.synthetic import make_picture, write_image
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -28,8 +29,22 @@ def garbage_collection(qapp: QApplication) -> Iterator[None]:
 
 
 @pytest.fixture
-def window(qtbot: QtBot, tmp_path: Path) -> Iterator[MainWindow]:
-    window = MainWindow(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
+def settings(tmp_path: Path) -> QSettings:
+    """Empty settings, which the fixture ``window`` uses."""
+    return QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat)
+
+
+@pytest.fixture
+def cells(tmp_path: Path) -> Path:
+    """An OME-Zarr image of four planes with two channels and labels."""
+    path = tmp_path / "cells.ome.zarr"
+    write_image(path, make_picture((4, 96, 96)))
+    return path
+
+
+@pytest.fixture
+def window(qtbot: QtBot, settings: QSettings) -> Iterator[MainWindow]:
+    window = MainWindow(settings)
     window.show()
     yield window
     window.close()

@@ -25,7 +25,6 @@ from tests.viewer.qt.hierarchies import write_plate
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact, wait_until_opened
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
-from zarrfs.synthetic import make_picture, write_image
 
 OpenInWindow = Callable[[object], MainWindow]
 
@@ -36,13 +35,6 @@ def stack(tmp_path: Path) -> Path:
     data = np.arange(5)[:, None, None] * 10.0 + np.linspace(0, 9, 64)[None, None, :] + np.zeros((5, 64, 64))
     path = tmp_path / "stack.zarr"
     zarrfs.create_array(path, data=data.astype("u1"), chunks=(1, 32, 32), dimension_names=["z", "y", "x"])
-    return path
-
-
-@pytest.fixture
-def cells(tmp_path: Path) -> Path:
-    path = tmp_path / "cells.ome.zarr"
-    write_image(path, make_picture((4, 96, 96)))
     return path
 
 

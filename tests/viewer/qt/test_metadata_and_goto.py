@@ -16,16 +16,8 @@ from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact
-from zarrfs.synthetic import make_picture, write_image
 
 OpenInWindow = Callable[[object], MainWindow]
-
-
-@pytest.fixture
-def cells(tmp_path: Path) -> Path:
-    path = tmp_path / "cells.ome.zarr"
-    write_image(path, make_picture((4, 96, 96)))
-    return path
 
 
 def rows(tree: QTreeWidget) -> dict[str, str]:

@@ -15,16 +15,8 @@ from zarrfs_viewer.qt.window.main_window import MainWindow
 import zarrfs
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, is_exact
 from zarrfs.ngff import parse
-from zarrfs.synthetic import make_picture, write_image
 
 OpenInWindow = Callable[[object], MainWindow]
-
-
-@pytest.fixture
-def cells(tmp_path: Path) -> Path:
-    path = tmp_path / "cells.ome.zarr"
-    write_image(path, make_picture((4, 64, 64)))
-    return path
 
 
 def open_editor(qtbot: QtBot, window: MainWindow) -> MetadataEditor:

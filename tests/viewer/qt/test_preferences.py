@@ -21,11 +21,6 @@ from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact
 OpenInWindow = Callable[[object], MainWindow]
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> QSettings:
-    return QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat)
-
-
 def tile_thread_count(window: MainWindow) -> int:
     return len(window.session.streamer._threads)
 

@@ -20,11 +20,6 @@ from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> QSettings:
-    return QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat)
-
-
-@pytest.fixture
 def incomplete(qtbot: QtBot, settings: QSettings) -> Iterator[MainWindow]:
     """A visible window of which only the frame exists."""
     window = MainWindow(settings, in_steps=True)
