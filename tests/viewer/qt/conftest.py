@@ -36,7 +36,7 @@ def settings(tmp_path: Path) -> QSettings:
 
 @pytest.fixture
 def cells(tmp_path: Path) -> Path:
-    """An OME-Zarr image of four planes with two channels and labels."""
+    """An OME-Zarr image of four planes with three channels and labels."""
     path = tmp_path / "cells.ome.zarr"
     write_image(path, make_picture((4, 96, 96)))
     return path

@@ -136,6 +136,7 @@ class HistogramPlot(QWidget):
         self._draw_axis(painter, bottom)
         if self._limits is not None:
             self._draw_limits(painter, self._limits, bottom)
+        painter.end()
 
     def _draw_bars(self, painter: QPainter, histogram: Histogram, bottom: float) -> None:
         edges, heights = histogram.edges, histogram.heights(self._is_logarithmic)

@@ -38,6 +38,8 @@ MAX_MEASURED_CELLS = 1200
 CELL_MARGIN = 14
 """Pixels beside the text of a cell."""
 BOX_WIDTH = 84
+TEXT_ROLES = frozenset(int(role) for role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole))
+"""Qt asks for seven roles of each cell that it paints."""
 MAX_LEADING = 8
 """The maximum number of axes with a number box. The index of each further axis is 0."""
 
@@ -64,7 +66,7 @@ class PageModel(QAbstractTableModel):
         return self._column_count if parent is None or not parent.isValid() else 0
 
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if self.page is None or role not in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
+        if role not in TEXT_ROLES or self.page is None:
             return None
         text = self.page.text(index.row(), index.column())
         if role == Qt.ItemDataRole.ToolTipRole:
