@@ -490,10 +490,13 @@ NOT_LOADED = {
         "zarrfs.tools",
         "numcodecs",
         "pyqtgraph",
+        "hashlib",
+        "email",
     ],
     "from zarrfs_viewer.images.opening import import_engine; import_engine()": [
         "asyncio",
         "ssl",
+        "hashlib",
         "zarrfs.mount",
     ],
     "import zarrfs.mount.serving.serving": [

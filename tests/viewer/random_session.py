@@ -234,6 +234,8 @@ class RandomSession:
         in_steps = self._rng.random() < 0.5
         self._window = MainWindow(settings, in_steps)
         self._window.show()
+        if not self.counts:
+            self._beat = time.thread_time()  # the first window is a part of the start of the process
         if in_steps:
             self._complete_in_steps(self._window)
         self._beat = time.thread_time()
