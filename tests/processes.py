@@ -13,6 +13,7 @@ from typing import Any
 
 __all__ = [
     "TIMEOUT",
+    "child_ids",
     "child_processes",
     "end",
     "lasting",
@@ -127,6 +128,16 @@ def lasting() -> Iterator[None]:
         yield
     finally:
         lasting_processes.update(child_processes().keys() - before.keys())
+
+
+def child_ids() -> set[int]:
+    """Return the process ids of the child processes. This is quick, because it is called before and after each test."""
+    found: set[int] = set()
+    with suppress(OSError):
+        for task in os.listdir("/proc/self/task"):
+            with suppress(OSError), open(f"/proc/self/task/{task}/children", "rb") as file:
+                found.update(map(int, file.read().split()))
+    return found
 
 
 def child_processes() -> dict[tuple[int, str], str]:
