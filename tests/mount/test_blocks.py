@@ -135,6 +135,23 @@ def test_a_pass_with_a_small_cache_decodes_chunks_without_partial_decoding_once(
     assert NOISE.nbytes <= decoded.nbytes - before <= NOISE.nbytes + KIB
 
 
+def test_a_pass_in_blocks_of_parts_of_chunks_decodes_each_chunk_once_if_the_cache_holds_a_layer(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.zarr"
+    codec = zarrfs.codecs.BloscCodec(cname="lz4", shuffle="shuffle", blocksize=8 * KIB)
+    zarrfs.create_array(path, data=NOISE, chunks=(32, 64, 64), compressors=codec)
+    array = zarrfs.open_array(path, cache_size=4 * MIB)
+    pool = BlockPool(256 * KIB)
+    file = OpenFile(VirtualFileContent([ArraySegment(array)]), pool)
+    before = decoded.chunks
+    size = 128 * KIB
+    data = b"".join(bytes(file.read(offset, size)) for offset in range(0, file.content.size, size))
+    pool.close()
+    assert data == NOISE.tobytes()
+    assert decoded.chunks - before == NOISE.nbytes // (32 * 64 * 64 * NOISE.itemsize)
+
+
 @given(
     st.lists(
         st.tuples(st.integers(0, NOISE.nbytes + 10), st.integers(0, 300 * KIB), st.booleans()), max_size=8

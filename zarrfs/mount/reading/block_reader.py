@@ -203,6 +203,9 @@ class BlockReader:
             ]
         for done in direct:
             done.wait()
+        if not self.grid.holds_whole_chunks:
+            # The next blocks contain other parts of the same chunks.
+            self._stream.expect(start, out.size)
         # Blocks of whole chunks decode each chunk once: keeping the chunks as well would only cost memory.
         self._read_into(start, out, keep_chunks=not self.grid.holds_whole_chunks)
 
