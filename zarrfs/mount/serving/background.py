@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -39,7 +40,6 @@ def serve_in_background(
         os.close(read_end)
         status = 1
         try:
-            os.setsid()
             status = _serve_in_child(location, mountpoint, options, write_end, is_created)
         finally:
             os._exit(status)
@@ -48,8 +48,7 @@ def serve_in_background(
         with os.fdopen(read_end, "rb") as pipe:
             message = pipe.read()
     except KeyboardInterrupt:
-        # The child has its own session, so Ctrl-C has not reached it.
-        os.kill(child, 15)
+        os.kill(child, signal.SIGTERM)  # Ctrl-C has reached it too, unless the mount is ready.
         raise
     if message != READY_MESSAGE:
         os.waitpid(child, 0)
@@ -92,7 +91,12 @@ def _serve_in_child(
 
 
 def _detach() -> None:
-    """Detach from the terminal, so that it can be closed while the mount is running."""
+    """Detach from the terminal, so that it can be closed while the mount is running.
+
+    The process leaves the process group of its parent only now: while an automounter (autofs) mounts, only processes of
+    its group can access the mount point. Others would wait for the mount that they are to make.
+    """
+    os.setsid()
     logger.handlers[:] = [handler for handler in logger.handlers if not isinstance(handler, _WarningHandler)]
     null_descriptor = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):

@@ -27,10 +27,10 @@ JOIN_SECONDS = 5.0
 def handled_signals(stop: Callable[[], None], rescan: Callable[[], None]) -> Iterator[None]:
     """Within the context, SIGTERM and SIGINT call ``stop``, and SIGHUP calls ``rescan``, in a separate thread.
 
-    SIGHUP calls ``stop`` if the terminal of the process has been closed. The context must be entered in the main
-    thread.
+    SIGHUP calls ``stop`` if the terminal of the session has been closed to which the process belonged at the beginning,
+    and still belongs. The context must be entered in the main thread.
     """
-    had_terminal = _has_terminal()
+    session = os.getsid(0) if _has_terminal() else None
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
     previous_handlers: dict[signal.Signals, Any] = {
@@ -44,7 +44,8 @@ def handled_signals(stop: Callable[[], None], rescan: Callable[[], None]) -> Ite
                 continue
             name = signal.Signals(received[0]).name
             try:
-                if received[0] == signal.SIGHUP and not (had_terminal and not _has_terminal()):
+                is_hangup = os.getsid(0) == session and not _has_terminal()
+                if received[0] == signal.SIGHUP and not is_hangup:
                     logger.info("%s: rescanning", name)
                     rescan()
                 else:
