@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -121,6 +122,27 @@ def test_documents_without_usages(is_native: bool, group: Path, monkeypatch: pyt
         member = complete[name]
         assert member is not None
         assert found[name] == member._replace(usage=None)
+
+
+def test_more_documents_than_an_array_has_do_not_leave_the_buffer(tmp_path: Path) -> None:
+    """Each document has the maximum size, and the buffer has room for two of them."""
+    function = members._native_function(require_library())
+    assert function is not None
+    member = tmp_path / "a"
+    member.mkdir()
+    for name in members.DOCUMENTS:
+        (member / name).write_bytes(b"x" * LIMIT)
+    buffer = bytearray(4 * LIMIT)
+    address = ctypes.addressof((ctypes.c_char * len(buffer)).from_buffer(buffer))
+    results = (ctypes.c_int64 * members._RESULTS)()
+    directory = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        arguments = (address, 2 * LIMIT, LIMIT, members.MAX_ENTRIES, 0, results)
+        assert function(directory, b"a\0", 1, *arguments) == 1
+    finally:
+        os.close(directory)
+    assert results[0] == -1
+    assert not any(buffer[2 * LIMIT :])
 
 
 def test_documents_that_do_not_fit_into_one_buffer(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@
 #define MAX_DEPTH 32
 #define ENTRIES_NBYTES 4096
 #define RESULTS 10
-#define MAX_DOCUMENTS 2 /* of one member */
+#define MAX_DOCUMENTS 2 /* of a member that is an array; a directory can contain more */
 #define NS_PER_SECOND 1000000000LL
 
 /* The layout of getdents64. */
@@ -39,7 +39,7 @@ struct document {
 
 struct scan {
     unsigned char *buffer;
-    int64_t used;    /* how much of the buffer is used */
+    int64_t capacity, used; /* the size of the buffer, and how much of it is used */
     int64_t limit;   /* the maximum size of a document */
     int64_t entries; /* how many entries may still be examined */
     int is_shallow;  /* whether directories in the member are not examined */
@@ -59,7 +59,8 @@ static int read_document(struct scan *scan, int directory, const char *name, str
     int fd = openat(directory, name, READ_FLAGS);
     if (fd < 0) return -1;
     struct stat status;
-    int failed = fstat(fd, &status) || !S_ISREG(status.st_mode) || status.st_size > scan->limit;
+    int failed = document->start >= 0 || fstat(fd, &status) || !S_ISREG(status.st_mode) ||
+                 status.st_size > scan->limit || status.st_size > scan->capacity - scan->used;
     int64_t done = 0;
     while (!failed && done < status.st_size) {
         ssize_t count = pread(fd, scan->buffer + scan->used + done, (size_t)(status.st_size - done), done);
@@ -68,7 +69,7 @@ static int read_document(struct scan *scan, int directory, const char *name, str
         if (!failed) done += count;
     }
     close(fd);
-    if (failed || document->start >= 0) return -1;
+    if (failed) return -1;
     *document = (struct document){scan->used, done};
     scan->used += done;
     if (document != &scan->attributes) scan->status = status;
@@ -139,8 +140,9 @@ int64_t zarrfs_scan_members(int directory, const char *names, int64_t count, uns
     int64_t used = 0;
     for (int64_t i = 0; i < count; i++, names += strlen(names) + 1, results += RESULTS) {
         if (capacity - used < MAX_DOCUMENTS * limit) return i;
-        struct scan scan = {.buffer = buffer, .used = used, .limit = limit, .is_shallow = is_shallow};
+        struct scan scan = {.buffer = buffer, .capacity = capacity, .used = used, .limit = limit};
         scan.entries = max_entries;
+        scan.is_shallow = is_shallow;
         scan.v3 = scan.v2 = scan.attributes = none;
         results[0] = -1;
         if (scan_member(&scan, directory, names)) continue;

@@ -144,11 +144,12 @@ ZARRFS_EXPORT int zarrfs_execute(struct zarrfs_read *read);
 /* Read the documents of the arrays in `count` directories below `directory`, whose names follow each other with a zero
  * byte after each, and count the files in them. Per directory `results` receives ten values: the offset in `buffer` of
  * zarr.json or .zarray and its size, the offset of .zattrs next to .zarray (-1 if there is none, -2 next to zarr.json)
- * and its size, the number of files, their bytes, the latest modification in nanoseconds, and the mode, the user and the group of the
- * first document. The first offset is -1 if there is anything else than directories and files, a group of version 2,
- * documents of two versions, more than `max_entries` entries, a document of more than `limit` bytes or none, or an
- * error. With `is_shallow` directories in the directories are not examined, and files other than documents not counted.
- * Returns how many directories were examined before less than the size of two documents was free in the buffer. */
+ * and its size, the number of files, their bytes, the latest modification in nanoseconds, and the mode, the user and
+ * the group of the first document. The first offset is -1 if there is anything else than directories and files, a
+ * group of version 2, documents of two versions, more than `max_entries` entries, a document of more than `limit`
+ * bytes or none, or an error. With `is_shallow` directories in the directories are not examined, and files other than
+ * documents not counted. Returns how many directories were examined before less than the size of two documents was
+ * free in the buffer. */
 ZARRFS_EXPORT int64_t zarrfs_scan_members(int directory, const char *names, int64_t count, unsigned char *buffer,
                                           int64_t capacity, int64_t limit, int64_t max_entries, int is_shallow,
                                           int64_t *results);
