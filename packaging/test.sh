@@ -7,7 +7,7 @@
 #                                               minute for a small change. Changed means: different from the merge base
 #                                               with the main branch, or not tracked. packaging/changed_tests.py maps
 #                                               the files to their tests.
-#   packaging/test.sh -n 0                      all tests in one process (the default is one per core, at most 8)
+#   packaging/test.sh -n 0                      all tests in one process (the default is one more than cores, at most 8)
 #   packaging/test.sh --random-order            in random order; the seed is printed
 #
 # All checks run, even if one of them fails. The exit code and the last line show the result.
@@ -21,7 +21,8 @@ if [ "${1-}" = --quick ]; then
     shift
 fi
 
-processes=$(nproc)
+# One process more than there are cores, because many tests wait for servers, mounts and windows.
+processes=$(($(nproc) + 1))
 ((processes <= 8)) || processes=8
 
 failed=()
