@@ -299,7 +299,7 @@ def create_array(
             elements per dimension); ``codecs``, or ``filters``, ``serializer`` and ``compressors``; ``fill_value``,
             ``order``, ``dimension_names``, ``dimension_units``, ``attributes``, ``zarr_format``, ``overwrite`` and
             ``access``. All are described in ``creation.array_spec.array_spec`` and
-            ``nodes.creation.new_nodes.create_array_node``. With ``write_data=False`` only shape and dtype are taken
+            ``nodes.creation.new_nodes.create_array``. With ``write_data=False`` only shape and dtype are taken
             from ``data``. ``compressor``, ``object_codec``, ``chunk_shape``, ``config``, ``cache_metadata``,
             ``read_only`` and ``zarr_version`` have the same meaning as in zarr-python.
 
@@ -319,6 +319,6 @@ def create_array(
     place, inner, shared = located_store(location, "a", storage_options, synchronizer, options.get("access"))
     with closing_on_failure(place, location):
         full = "/".join(part for part in (inner, normalize_path(name or path or "")) if part)
-        array = new_nodes.create_array_node(place, full, chosen_cache(cache_size), **translated)
+        array = new_nodes.create_array(place, full, chosen_cache(cache_size), **translated)
         array._read_only = bool(options.get("read_only"))
         return array._share_store(shared)

@@ -136,7 +136,7 @@ def open(
     formats.check_writable(array_spec(**options))
     if open_mode.delete:
         store.delete_prefix(path)
-    return new_nodes.create_array_node(store, path, cache, access=access, **options)
+    return new_nodes.create_array(store, path, cache, access=access, **options)
 
 
 class _OpenMode:

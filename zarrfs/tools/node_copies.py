@@ -169,7 +169,7 @@ class _CopyOperation:
         if spec is None or not isinstance(source, Array):
             options = options_like(source, {"zarr_format": zarr_format, **self.options})
             options.setdefault("attributes", {} if self.without_attrs else _attributes(source))
-            target = new_nodes.create_array_node(store, path, ChunkCache(0), **options)
+            target = new_nodes.create_array(store, path, ChunkCache(0), **options)
             copy_values(source, target)
             return target
         if self.without_attrs:

@@ -1,7 +1,7 @@
 """The options of functions that create arrays: their names and types, and zarr-python's names for them.
 
 The typed dictionaries declare the options once, for ``create_array`` and for all functions that pass options to it.
-``engine_options`` translates the options of a caller to those of ``creation.create_array_node``.
+``engine_options`` translates the options of a caller to those of ``nodes.creation.new_nodes.create_array``.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ decoded partially if possible.
 
 
 def engine_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate the options of ``create_array`` to those of ``creation.create_array_node``.
+    """Translate the options of ``create_array`` to those of ``nodes.creation.new_nodes.create_array``.
 
     Options whose value means the default are removed. Raises MetadataError for contradictory options, and
     UnsupportedError for options of zarr-python that have no equivalent.

@@ -114,7 +114,7 @@ class Group(NavigableGroup, GroupRoutines, MutableMapping[str, "Array | Group"])
         self._check_writable(f"creating {name!r}")
         node_options = {"zarr_format": self.zarr_format, "access": self._access} | engine_options(options)
         with self._document_limit():
-            array = new_nodes.create_array_node(self._store, self._join(name), self._cache, **node_options)
+            array = new_nodes.create_array(self._store, self._join(name), self._cache, **node_options)
         array._read_only = bool(options.get("read_only"))
         return array._share_store(self._open_store)
 

@@ -31,7 +31,7 @@ from zarrfs.engine.stores.wrappers.undo import UndoStore
 from zarrfs.engine.values import as_values, converted, describe_value
 from zarrfs.errors import DataError, MetadataError, NodeExistsError, NodeTypeError
 
-__all__ = ["check_required", "create_ancestors", "create_array_node", "create_group_node"]
+__all__ = ["check_required", "create_ancestors", "create_array", "create_array_node", "create_group_node"]
 
 
 ARRAY_OPTIONS = {
@@ -42,7 +42,7 @@ ARRAY_OPTIONS = {
     "access",
     *signature(array_spec).parameters,
 }
-"""The options of ``create_array_node``."""
+"""The options of ``create_array``."""
 
 # -- groups ----------------------------------------------------------------------------------------------------
 
@@ -136,14 +136,11 @@ def _checked_attributes(attributes: Any) -> dict[str, Any]:
 # -- arrays ----------------------------------------------------------------------------------------------------
 
 
-def create_array_node(
+def create_array(
     store: Store,
     path: str,
     cache: ChunkCache,
     *,
-    data: Any = None,
-    copy_from: Any = None,
-    overwrite: bool = False,
     write_empty_chunks: bool | None = None,
     access: Access | None = None,
     **options: Any,
@@ -151,21 +148,42 @@ def create_array_node(
     """Create an array and its missing ancestors. A failure leaves the store unchanged.
 
     Args:
-        data: the values to write. Shape, dtype and chunks are taken from it if they are not given.
-        copy_from: an array of the same shape whose values are written. They are copied one stored chunk at a time, so
-            that neither array is in memory as a whole. Excludes ``data``.
-        overwrite: whether an existing node is replaced, with everything below it; if False it raises NodeExistsError.
-            The new array is written below a temporary prefix first and then moved, which copies the chunks in stores
-            that cannot rename. A failure leaves the old node; see ``replacing`` for large nodes in such stores.
+        cache: the chunk cache of the returned array.
         write_empty_chunks: whether chunks that contain only the fill value are stored. None: as in ``access``.
         access: the access options of the returned array.
-        options: the options of ``array_spec``.
+        options: the options of ``create_array_node``, and those of ``array_spec``.
     """
     check_option_names("create_array()", options, ARRAY_OPTIONS)
     check_option_type("access", access, Access, "an Access")
     access = access or Access()
     if write_empty_chunks is not None:
         access = replace(access, write_empty_chunks=write_empty_chunks)
+    spec = create_array_node(store, path, access, **options)
+    return Array(store, path, spec, cache, False, access)
+
+
+def create_array_node(
+    store: Store,
+    path: str,
+    access: Access,
+    *,
+    data: Any = None,
+    copy_from: Any = None,
+    overwrite: bool = False,
+    **options: Any,
+) -> ArraySpec:
+    """Write an array and its missing ancestors; return the spec of the array. A failure leaves the store unchanged.
+
+    Args:
+        access: the access options with which values are written.
+        data: the values to write. Shape, dtype and chunks are taken from it if they are not given.
+        copy_from: an array of the same shape whose values are written. They are copied one stored chunk at a time, so
+            that neither array is in memory as a whole. Excludes ``data``.
+        overwrite: whether an existing node is replaced, with everything below it; if False it raises NodeExistsError.
+            The new array is written below a temporary prefix first and then moved, which copies the chunks in stores
+            that cannot rename. A failure leaves the old node; see ``replacing`` for large nodes in such stores.
+        options: the options of ``array_spec``.
+    """
     options["attributes"] = _checked_attributes(options.get("attributes"))
     if data is None:
         spec, values = array_spec(**options), None
@@ -174,7 +192,7 @@ def create_array_node(
     # Check everything before the store is changed.
     formats.check_path(store, path, spec.zarr_format)
     formats.check_writable(spec)
-    Array(store, path, spec, cache, False)
+    Array(store, path, spec, ChunkCache(0), False)
     with _creating(store, path, spec.zarr_format, overwrite) as target:
         written = formats.write_node(target, path, spec)
         if values is not None:
@@ -186,7 +204,7 @@ def create_array_node(
                 target.keep_old = False
             copy_values(copy_from, Array(target, path, written, ChunkCache(0), False, access))
     warn_of_change(store, path, spec.zarr_format)
-    return Array(store, path, written, cache, False, access)
+    return written
 
 
 def _spec_and_values(data: Any, options: dict[str, Any], where: str) -> tuple[ArraySpec, Any]:
