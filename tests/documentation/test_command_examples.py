@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,13 +9,6 @@ import pytest
 from tests.documentation.running import page_parameters, run_examples
 from tests.documentation.servers import SharedServers
 from tests.mount.mounted import needs_fuse
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[SharedServers]:
-    shared = SharedServers()
-    yield shared
-    shared.close()
 
 
 @needs_fuse

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,13 +22,6 @@ NOT_RUN: dict[str, dict[str, int]] = {
     "docs/performance.md": {"takes minutes on a quiet machine": 1},
 }
 """Page -> the reasons why blocks are not executed -> their number."""
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[SharedServers]:
-    shared = SharedServers()
-    yield shared
-    shared.close()
 
 
 @needs_fuse

@@ -50,6 +50,20 @@ def write_and_wait(qtbot: QtBot, window: MainWindow, write: Callable[[], None]) 
         write()
 
 
+def written_picture(
+    qtbot: QtBot, window: MainWindow, file: Path, width: int, summary: str, part: int = 0
+) -> np.ndarray:
+    """Write a picture without a scale bar through the dialog, and return its pixels. ``part`` 1 is the whole slice."""
+    dialog = window.features.pictures.dialog(movie=False)
+    assert dialog is not None
+    dialog.part.setCurrentIndex(part)
+    dialog.width_box.setValue(width)
+    dialog.scale_bar.setChecked(False)
+    assert dialog.summary.text() == summary
+    write_and_wait(qtbot, window, lambda: window.features.pictures.write_picture(dialog, file))
+    return gray(QImage(str(file)))
+
+
 def test_a_picture_of_another_size_has_the_values_of_the_slice(
     qtbot: QtBot, open_in_window: OpenInWindow, stack: tuple[Path, np.ndarray], tmp_path: Path
 ) -> None:
@@ -179,16 +193,9 @@ def test_a_picture_of_the_whole_slice_has_the_displayed_orientation(
     window.canvas.rotate()
     window.canvas.mirror()
     turns, is_mirrored = window.canvas.orientation
-    dialog = window.features.pictures.dialog(movie=False)
-    assert dialog is not None
-    dialog.part.setCurrentIndex(1)
-    dialog.width_box.setValue(80)
-    dialog.scale_bar.setChecked(False)
-    assert dialog.summary.text() == "80 x 120 pixels"
-    file = tmp_path / "picture.png"
-    write_and_wait(qtbot, window, lambda: window.features.pictures.write_picture(dialog, file))
+    values = written_picture(qtbot, window, tmp_path / "picture.png", 80, "80 x 120 pixels", part=1)
     plane = data[3][:, ::-1] if is_mirrored else data[3]
-    assert np.array_equal(gray(QImage(str(file)))[::2, ::2], np.rot90(plane, -turns))
+    assert np.array_equal(values[::2, ::2], np.rot90(plane, -turns))
 
 
 def test_a_picture_of_the_visible_region_has_no_margins(
@@ -197,11 +204,5 @@ def test_a_picture_of_the_visible_region_has_no_margins(
     path, data = stack
     window = open_stack(qtbot, open_in_window, path)
     wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
-    dialog = window.features.pictures.dialog(movie=False)
-    assert dialog is not None
-    dialog.width_box.setValue(120)
-    dialog.scale_bar.setChecked(False)
-    assert dialog.summary.text() == "120 x 80 pixels"
-    file = tmp_path / "picture.png"
-    write_and_wait(qtbot, window, lambda: window.features.pictures.write_picture(dialog, file))
-    assert np.array_equal(gray(QImage(str(file)))[1::2, 1::2], data[3])
+    values = written_picture(qtbot, window, tmp_path / "picture.png", 120, "120 x 80 pixels")
+    assert np.array_equal(values[1::2, 1::2], data[3])

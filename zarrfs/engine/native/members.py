@@ -109,7 +109,7 @@ def _scan_natively(
     with_usage: bool,
 ) -> list[ScannedMember | None]:
     members: list[ScannedMember | None] = []
-    buffer = bytearray(max(BUFFER_NBYTES, 2 * max_document))  # a member has at most two documents
+    buffer = bytearray(max(BUFFER_NBYTES, 2 * max_document))  # an array has at most two documents
     address = ctypes.addressof((ctypes.c_char * len(buffer)).from_buffer(buffer))
     while len(members) < len(names):
         encoded = [os.fsencode(name) for name in names[len(members) :]]
