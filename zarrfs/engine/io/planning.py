@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple
 
 from zarrfs.engine.cache import MAX_RECENT_READS, MAX_SHARE, CacheEntry
@@ -45,10 +46,10 @@ __all__ = [
     "choose_method",
     "choose_native_methods",
     "decoded_share",
-    "element_policy",
     "expect_reads",
     "natively_decoded_share",
     "plan_read",
+    "single_chunk_policy",
 ]
 
 MIN_PARALLEL_COMPRESSED_NBYTES = 16 << 10
@@ -141,27 +142,29 @@ class ReadPlan(ChunkPolicy):
         return chunk_projections(self.selection, self.storage.axes)
 
 
-def element_policy(storage: ArrayStorage) -> ChunkPolicy:
-    """Return how the chunk of a single element is read: as ``plan_read`` plans it."""
-    look_up = len(storage.cache) > 0
+def single_chunk_policy(storage: ArrayStorage, out_nbytes: int) -> ChunkPolicy:
+    """Return how a selection within one chunk is read: as ``plan_read`` plans it.
+
+    ``out_nbytes`` is the size of the output in bytes.
+    """
+    keep_whole, keep_partial = _may_keep(storage, 1, out_nbytes)
+    return _chunk_policy(keep_whole, keep_partial, True, len(storage.cache) > 0, storage.is_sharded)
+
+
+_chunk_policy = lru_cache(maxsize=32)(ChunkPolicy)
+"""There are 32 policies. Constructing one takes longer than finding it."""
+
+
+def _may_keep(storage: ArrayStorage, count: int, out_nbytes: int) -> tuple[bool, bool]:
+    """Return whether the chunks of a read of ``count`` chunks may enter the cache: those that are requested as a whole,
+    and the others.
+    """
+    touched = count * storage.typical_nbytes
+    if storage.is_sharded:
+        touched = min(touched, out_nbytes * 2)
     capacity = storage.cache.capacity
-    known = storage.element_policy
-    if known is not None and known[:2] == (look_up, capacity):
-        known_policy: ChunkPolicy = known[2]
-        return known_policy
-    sharded = storage.is_sharded
-    touched = storage.typical_nbytes
-    if sharded:
-        touched = min(touched, storage.dtype.itemsize * 2)
-    policy = ChunkPolicy(
-        keep_whole=touched <= min(MAX_KEPT_NBYTES, capacity // 8),
-        keep_partial=touched <= capacity // 2,
-        eager=True,
-        look_up=look_up,
-        sharded=sharded,
-    )
-    storage.element_policy = look_up, capacity, policy
-    return policy
+    is_repeated = count <= MAX_KEPT_CHUNKS and touched <= MAX_KEPT_NBYTES
+    return is_repeated and touched * 8 <= capacity, touched * 2 <= capacity
 
 
 def plan_read(
@@ -176,24 +179,18 @@ def plan_read(
     With ``keep_chunks=False`` decoded chunks do not enter the cache. ``flat`` is the attribute of the plan.
     """
     count = count_chunks(selection, storage.axes)
-    chunk_nbytes = storage.typical_nbytes
-    capacity = storage.cache.capacity
-    sharded = storage.is_sharded
-    touched = count * chunk_nbytes
-    if sharded:
-        touched = min(touched, out_nbytes * 2)
-    is_repeated = count <= MAX_KEPT_CHUNKS and touched <= MAX_KEPT_NBYTES
+    keep_whole, keep_partial = _may_keep(storage, count, out_nbytes)
     return ReadPlan(
         selection=selection,
         storage=storage,
         max_chunks=count,
-        keep_whole=keep_chunks and is_repeated and touched * 8 <= capacity,
-        keep_partial=keep_chunks and touched * 2 <= capacity,
+        keep_whole=keep_chunks and keep_whole,
+        keep_partial=keep_chunks and keep_partial,
         eager=flat or count <= 1 or storage.store.concurrency > 1 or storage.dtype.hasobject,
         flat=flat,
         look_up=len(storage.cache) > 0,
-        sharded=sharded,
-        workers=_workers(storage, count, chunk_nbytes),
+        sharded=storage.is_sharded,
+        workers=_workers(storage, count, storage.typical_nbytes),
     )
 
 

@@ -99,8 +99,6 @@ class ArrayStorage:
         cache: the cache of decoded chunks.
         access: when cached chunks are revalidated, and whether a missing chunk is an error.
         where: the array's location, for messages.
-        element_policy: how the chunk of a single element is read (``planning.element_policy``), with what this depends
-            on besides the array; None until it is determined.
     """
 
     def __init__(
@@ -121,7 +119,6 @@ class ArrayStorage:
         self._encode_key = spec.chunk_key_encoding.encoder(len(spec.shape))
         self._written: _WriteCounts = (next(_tokens), {})
         self.changes = next(_tokens)
-        self.element_policy: tuple[bool, int, Any] | None = None
         self._pipelines: dict[tuple[int, ...], CodecPipeline] = {}
         grid = spec.chunk_grid
         self.chunk_shape: tuple[int, ...] | None = grid.chunk_shape
@@ -170,6 +167,14 @@ class ArrayStorage:
     def is_sharded(self) -> bool:
         """Whether the chunks are shards."""
         return self.sharding() is not None
+
+    @cached_property
+    def inner_chunk_shape(self) -> tuple[int, ...] | None:
+        """The shape of the inner chunks of the outermost sharding codec, in the order of the array's dimensions; None
+        if the array is not sharded.
+        """
+        sharding = self.sharding()
+        return None if sharding is None else sharding[1]
 
     def sharding(self) -> tuple[ShardingCodec, tuple[int, ...]] | None:
         """Return the outermost sharding codec, and its inner chunk shape in the order of the array's dimensions.

@@ -21,7 +21,7 @@ from zarrfs.engine.indexing.selections import (
     vectorized_selection,
 )
 from zarrfs.engine.io.access import Access
-from zarrfs.engine.io.elements import read_element
+from zarrfs.engine.io.boxes import read_box
 from zarrfs.engine.io.reading import read_out, read_selection
 from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.io.writing import write_selection
@@ -38,7 +38,7 @@ Selector = Callable[[Any, tuple[int, ...]], OrthogonalSelection | CoordinateSele
 
 Out = np.ndarray[Any, Any] | None
 
-_INTEGERS = {int}
+_BOX_TYPES = {int, slice}
 
 
 class IndexedArray(StoredNode[ArraySpec], ArrayProperties):
@@ -113,12 +113,11 @@ class IndexedArray(StoredNode[ArraySpec], ArrayProperties):
         ``selection`` consists of integers, slices, Ellipsis, index arrays or one mask, and field names of records.
         Returns a new NumPy array, or a scalar if integers select one element.
         """
-        if type(selection) is tuple and {*map(type, selection)} == _INTEGERS:
+        if type(selection) is tuple and {*map(type, selection)} <= _BOX_TYPES:
             self._recheck()
-            if len(selection) == len(self._spec.shape):
-                element = read_element(self._storage, selection)
-                if element is not None:
-                    return element[(0,) * len(selection)]
+            box = read_box(self._storage, selection)
+            if box is not None:
+                return box
         return self._get(fancy_selection, selection)
 
     def get_basic_selection(self, selection: Any = Ellipsis, *, out: Out = None, fields: Any = None) -> Any:
