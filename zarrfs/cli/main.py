@@ -62,6 +62,9 @@ MODULES = {"import": "import_files"}
 
 INTERRUPTED_STATUS = 130
 
+BLAS_THREADS = "OPENBLAS_NUM_THREADS"
+"""The environment variable that OpenBLAS, which is part of NumPy, reads when it is loaded."""
+
 
 class _LocationType(click.types.StringParamType):
     """The text of an argument. Shells complete it to a path; the program checks it."""
@@ -85,7 +88,7 @@ class CommandGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        with garbage_collection_paused():
+        with garbage_collection_paused(), _without_blas_threads():
             command: click.Command = import_module(_module(cmd_name)).command
         for parameter in command.params:
             if isinstance(parameter, click.Argument) and parameter.type is click.STRING:
@@ -103,6 +106,22 @@ class CommandGroup(click.Group):
         # The descriptions come from COMMANDS, so that the list of commands does not import the modules.
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
+
+
+@contextmanager
+def _without_blas_threads() -> Iterator[None]:
+    """Prevent NumPy, if it is imported within the context, from starting threads for the algebra of large matrices.
+
+    The commands use small ones, and starting the threads takes a tenth of the time of a short command.
+    """
+    if BLAS_THREADS in os.environ:
+        yield
+        return
+    os.environ[BLAS_THREADS] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(BLAS_THREADS, None)
 
 
 def _print_versions(ctx: click.Context, parameter: click.Parameter, requested: bool) -> None:

@@ -124,10 +124,15 @@ class Hierarchy:
 
     def members(self, group: zarrfs.Group) -> Iterator[tuple[str, Member]]:
         """Yield the name of each member and what is shown of it."""
+        template_of = group.array_templates()
         for name in _names(group):
+            known = self._known.get(id(template_of(name)))
+            if known is not None:
+                yield name, known[1]
+                continue
             member: Member | None
             try:
-                member = self._member(group, name)
+                member = self._opened(group, name)
             except MemoryError:
                 raise
             except Exception as error:  # an error in one member must not hide the others
@@ -135,16 +140,12 @@ class Hierarchy:
             if member is not None:
                 yield name, member
 
-    def _member(self, group: zarrfs.Group, name: str) -> Member | None:
-        template = group.array_template(name)
-        known = self._known.get(id(template))
-        if known is not None:
-            return known[1]
+    def _opened(self, group: zarrfs.Group, name: str) -> Member | None:
         node: zarrfs.Array | zarrfs.Group | None = group.get(name)
         if not isinstance(node, zarrfs.Array):
             return node
         array = shown(node)
-        template = group.array_template(name)
+        template = group.array_templates()(name)
         if template is not None:
             self._known[id(template)] = template, array
         return array

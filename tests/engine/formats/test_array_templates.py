@@ -208,10 +208,10 @@ def test_consolidated_arrays_have_their_own_attributes_and_names(zarr_format: in
     listed = zarrfs.open_group(store, use_consolidated=True)
     for name in plain:
         assert listed[name].spec == plain[name].spec
-    assert len({id(listed.array_template(name)) for name in plain}) == 1
-    assert listed.array_template("a0") is not None
-    assert listed.array_template("missing") is None
-    assert plain.array_template("a0") is None
+    assert len({id(listed.array_templates()(name)) for name in plain}) == 1
+    assert listed.array_templates()("a0") is not None
+    assert listed.array_templates()("missing") is None
+    assert plain.array_templates()("a0") is None
     listed["a0"].metadata["shape"].append(1)
     assert listed["a1"].metadata["shape"] == [4, 6]
 
@@ -227,5 +227,5 @@ def test_a_v2_array_without_a_separator_or_with_unknown_keys_has_no_template() -
     listed = zarrfs.open_group(store, use_consolidated=True)
     for name in "ab":
         assert listed[name].spec == listed[name].spec
-        assert listed.array_template(name) is None
+        assert listed.array_templates()(name) is None
     assert listed["b"].metadata["attributes"] == {"c": 1}

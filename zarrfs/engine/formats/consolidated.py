@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from zarrfs.engine.codecs import registry
 from zarrfs.engine.formats.json_document import (
     convert_unexpected_errors,
     current_limit,
     document_limit,
 )
+from zarrfs.engine.formats.repeated_objects import copied
 from zarrfs.engine.json_checks import expect_object
 from zarrfs.engine.model import ArraySpec, GroupSpec, ListedNodes, NodeSpec
 from zarrfs.errors import MetadataError
@@ -44,6 +46,8 @@ class Consolidated(ListedNodes):
         self._match = match
         self._entries: Mapping[str, Any] | None = None
         self._sorted: list[str] | None = None
+        # By the identity of the entry, because entries with equal texts are one object.
+        self._matched: dict[tuple[int, int], ArraySpec] = {}
         # The limit that applies at construction also applies to the later read.
         self._limit = current_limit()
 
@@ -59,14 +63,23 @@ class Consolidated(ListedNodes):
 
     def __getitem__(self, path: str) -> NodeSpec:
         """Return the node. Raises KeyError if it is not listed, MetadataError if it is invalid."""
-        entry = self._loaded()[path]
+        # Entries with equal texts are one object.
+        entry = copied(self._loaded()[path])
         with convert_unexpected_errors(path):
             spec = self._parse(path, entry)
         return replace(spec, consolidated=self.below(path)) if isinstance(spec, GroupSpec) else spec
 
     def template(self, path: str) -> ArraySpec | None:
         entry = self._loaded().get(path)
-        return None if entry is None else self._match(entry)
+        if entry is None:
+            return None
+        registrations = registry.registrations()
+        found = self._matched.get((id(entry), registrations))
+        if found is None:
+            found = self._match(entry)
+            if found is not None:
+                self._matched[id(entry), registrations] = found
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._loaded())

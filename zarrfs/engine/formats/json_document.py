@@ -12,12 +12,13 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import numpy as np
 
+from zarrfs.engine.formats.repeated_objects import parse_shortened, shorten
 from zarrfs.engine.json_checks import expect_object
 from zarrfs.engine.stores.base import Buffer, ByteRange, Store, ValueTooLargeError
 from zarrfs.errors import MetadataError, ZarrError, describe_error
@@ -34,6 +35,7 @@ __all__ = [
     "location",
     "parse_json",
     "parse_object",
+    "parse_shared",
     "read_document",
     "read_object",
     "reject_duplicates",
@@ -131,8 +133,8 @@ def location(store: Store, key: str) -> str:
     return f"{store.url}/{key}"
 
 
-def parse_json(data: Buffer, where: str, limit: int | None = None) -> Any:
-    """Return the value of a JSON document.
+def parse_json(data: Buffer, where: str, limit: int | None = None, share: bool = False) -> Any:
+    """Return the value of a JSON document. With ``share`` equal parts of it can be the same object.
 
     Raises MetadataError, with line and column, if the text is not JSON; also for a document that is too large, too
     deeply nested, not UTF-8, or has a duplicate key in an object.
@@ -145,7 +147,6 @@ def parse_json(data: Buffer, where: str, limit: int | None = None) -> Any:
         raise MetadataError(
             f"{where}: expected a JSON document, found an empty one; the file may have been truncated"
         )
-    _check_depth(raw, where)
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         # Most of the time of large documents is spent here.
@@ -153,7 +154,16 @@ def parse_json(data: Buffer, where: str, limit: int | None = None) -> Any:
         return result if len(result) == len(pairs) else reject_duplicates(pairs, where)
 
     try:
-        return json.loads(raw.decode("utf-8-sig"), object_pairs_hook=unique)
+        text = raw.decode("utf-8-sig")
+        shortened = shorten(text) if share else None
+        if shortened is not None and sum(_depth(part.encode()) for part in shortened) <= MAX_DEPTH:
+            # An error is raised again below, with its position in the document.
+            with suppress(ValueError, RecursionError):
+                return parse_shortened(shortened, unique)
+        depth = _depth(raw)
+        if depth > MAX_DEPTH:
+            raise MetadataError(f"{where}: nested {depth} levels deep; the maximum is {MAX_DEPTH}")
+        return json.loads(text, object_pairs_hook=unique)
     except MetadataError:  # raised by the hook; a ValueError too
         raise
     except UnicodeDecodeError as error:
@@ -179,15 +189,15 @@ def reject_duplicates(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any
     return result
 
 
-def _check_depth(raw: bytes, where: str) -> None:
-    if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH:
-        return
+def _depth(raw: bytes) -> int:
+    """Return the nesting depth of a JSON document, or an upper bound that is at most ``MAX_DEPTH``."""
+    opening = raw.count(b"[") + raw.count(b"{")
+    if opening <= MAX_DEPTH:
+        return opening
     # Without a backslash, each second part between quotation marks is a string.
     structure = raw if b"\\" in raw else b"".join(raw.translate(None, _NOT_STRUCTURE).split(b'"')[::2])
     steps = _DEPTH[np.frombuffer(_STRING.sub(b"", structure), np.uint8)]
-    depth = int(np.cumsum(steps[steps != 0], dtype=np.int64).max(initial=0))
-    if depth > MAX_DEPTH:
-        raise MetadataError(f"{where}: nested {depth} levels deep; the maximum is {MAX_DEPTH}")
+    return int(np.cumsum(steps[steps != 0], dtype=np.int64).max(initial=0))
 
 
 def dump_json(value: Any, where: str) -> bytes:
@@ -263,9 +273,14 @@ def read_document(
         return None if value is None else parse(value, where, limit)
 
 
-def parse_object(data: Buffer, where: str, limit: int | None = None) -> dict[str, Any]:
+def parse_object(data: Buffer, where: str, limit: int | None = None, share: bool = False) -> dict[str, Any]:
     """Return the JSON object of a document. Raises MetadataError; see ``parse_json``."""
-    return dict(expect_object(parse_json(data, where, limit), where, "a JSON object"))
+    return dict(expect_object(parse_json(data, where, limit, share), where, "a JSON object"))
+
+
+def parse_shared(data: Buffer, where: str, limit: int | None = None) -> dict[str, Any]:
+    """Return the JSON object of a document with consolidated metadata. Equal parts of it can be the same object."""
+    return parse_object(data, where, limit, share=True)
 
 
 def _one_at_a_time(nbytes: int) -> AbstractContextManager[Any]:

@@ -18,6 +18,7 @@ from zarrfs.engine.formats.json_document import (
     MAX_NODE_DOCUMENT,
     location,
     parse_object,
+    parse_shared,
     read_document,
     read_object,
     write_object,
@@ -175,7 +176,7 @@ class V2Format(Format):
         where = location(store, key)
 
         def load() -> dict[str, dict[str, Any]]:
-            return documents_by_path(read_object(store, key) or {}, where)
+            return documents_by_path(read_document(store, key, parse_shared) or {}, where)
 
         def template_document(documents: Mapping[str, Any]) -> dict[str, Any]:
             # All that the array depends on, with the attributes as those of a document of v3.

@@ -16,7 +16,7 @@ from zarrfs.engine.formats.draft2019 import is_bootstrap
 from zarrfs.engine.formats.features import FormatFeatures
 from zarrfs.engine.formats.json_document import (
     location,
-    parse_object,
+    parse_shared,
     read_document,
     read_object,
     write_object,
@@ -104,7 +104,7 @@ def _parse_document(data: Buffer, where: str, limit: int) -> NodeSpec | None:
     known = _templates.find(data)
     if known is not None:
         return known
-    document = parse_object(data, where, limit)
+    document = parse_shared(data, where, limit)
     if is_bootstrap(document):
         return None
     spec = parse_node(document, where)

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.base import NodeKeys
+from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.nodes.protocols import GroupNode
 from zarrfs.engine.stores.base import Store, Usage
 from zarrfs.engine.stores.wrappers.prefix import PrefixStore
@@ -201,6 +202,10 @@ class Tree(str):
         return str(self)
 
 
+KnownArrays = dict[int, tuple[ArraySpec, str]]
+"""The texts of arrays by the identities of their templates, which are referenced so that the identities are unique."""
+
+
 def draw_tree(group: GroupNode, level: int | None = None, max_nodes: int | None = None) -> Tree:
     """Return the hierarchy below a group as text: one line per node, with shape and dtype of arrays.
 
@@ -210,7 +215,7 @@ def draw_tree(group: GroupNode, level: int | None = None, max_nodes: int | None 
     for name, limit in (("level", level), ("max_nodes", max_nodes)):
         if limit is not None and limit < 0:
             raise ValueError(f"{name} must be at least 0, or None for all; found {limit}")
-    remaining = _tree_lines(group, "", level)
+    remaining = _tree_lines(group, "", level, {})
     lines = list(remaining if max_nodes is None else islice(remaining, max_nodes))
     if max_nodes is not None and len(lines) == max_nodes and next(remaining, None) is not None:
         lines.append(f"... only {max_nodes} nodes are drawn; tree(max_nodes=None) draws all")
@@ -223,21 +228,41 @@ def tree(grp: Any, expand: bool | None = None, level: int | None = None) -> Tree
     return text
 
 
-def _tree_lines(group: GroupNode, indent: str, level: int | None) -> Iterator[str]:
+def _tree_lines(group: GroupNode, indent: str, level: int | None, known: KnownArrays) -> Iterator[str]:
     if level is not None and level <= 0:
         return
-    members = group.members()
-    for position, (name, node) in enumerate(members):
-        is_last = position == len(members) - 1
-        line = f"{indent}{'└── ' if is_last else '├── '}{safe_text(name)}"
-        # A group is a mapping. Both node classes import this module, so they cannot be imported here.
-        if isinstance(node, Mapping):
-            yield line
-            inner_indent = indent + ("    " if is_last else "│   ")
-            try:
-                inner_level = None if level is None else level - 1
-                yield from _tree_lines(cast(GroupNode, node), inner_indent, inner_level)
-            except StoreError as error:
-                yield f"{inner_indent}└── cannot be listed: {error}"
-        else:
-            yield f"{line} {node.shape} {node.dtype}"
+    entries = _tree_entries(group, known)
+    entry = next(entries, None)
+    while entry is not None:
+        name, member = entry
+        entry = next(entries, None)
+        line = f"{indent}{'└── ' if entry is None else '├── '}{safe_text(name)}"
+        if isinstance(member, str):
+            yield f"{line} {member}"
+            continue
+        yield line
+        inner_indent = indent + ("    " if entry is None else "│   ")
+        try:
+            yield from _tree_lines(member, inner_indent, None if level is None else level - 1, known)
+        except StoreError as error:
+            yield f"{inner_indent}└── cannot be listed: {error}"
+
+
+def _tree_entries(group: GroupNode, known: KnownArrays) -> Iterator[tuple[str, str | GroupNode]]:
+    """Yield the name of each member, and the text of an array, or the group. Members are opened when they are drawn."""
+    template_of = group.array_templates()
+    for name in group.names():
+        found = known.get(id(template_of(name)))
+        if found is not None:
+            yield name, found[1]
+            continue
+        for _, node in group.members_named([name]):
+            # A group is a mapping. Both node classes import this module, so they cannot be imported here.
+            if isinstance(node, Mapping):
+                yield name, cast(GroupNode, node)
+                continue
+            text = f"{node.shape} {node.dtype}"
+            template = template_of(name)
+            if template is not None:
+                known[id(template)] = template, text
+            yield name, text

@@ -100,16 +100,17 @@ class NavigableGroup(StoredNode[GroupSpec]):
         node._listed = listed
         return node._share_store(self._open_store)
 
-    def array_template(self, name: str) -> ArraySpec | None:
-        """Return the metadata of a member, an array, without what depends on its attributes. Does not access the store.
+    def array_templates(self) -> Callable[[str], ArraySpec | None]:
+        """Return a function of a member's name that returns the metadata of an array without what depends on its
+        attributes. It does not access the store.
 
-        It is the same object for all arrays that differ in their attributes only, so that a list of thousands of arrays
-        can be shown without opening each of them. None if no such array has been opened before, and if members are not
-        looked up in the consolidated metadata.
+        They are the same object for all arrays that differ in their attributes only, so that a list of thousands of
+        arrays can be shown without opening each of them. None if no such array has been opened before, and if members
+        are not looked up in the consolidated metadata.
         """
         if not self.uses_consolidated or self._spec.consolidated is None:
-            return None
-        return self._spec.consolidated.template(name)
+            return lambda name: None
+        return self._spec.consolidated.template
 
     def _make_member(self, path: str, spec: NodeSpec) -> Array | Self:
         if isinstance(spec, ArraySpec):
@@ -126,9 +127,12 @@ class NavigableGroup(StoredNode[GroupSpec]):
 
     def _each_member(self) -> Iterator[tuple[str, Array | Self]]:
         """Yield (name, node) of each member, sorted by name; see ``members``."""
-        return self._members(self.names())
+        return self.members_named(self.names())
 
-    def _members(self, names: Iterable[str]) -> Iterator[tuple[str, Array | Self]]:
+    def members_named(self, names: Iterable[str]) -> Iterator[tuple[str, Array | Self]]:
+        """Yield (name, node) of each of the names that is a member. A member whose metadata are invalid is omitted, and
+        a warning is logged.
+        """
         for name in names:
             try:
                 node = self._find(name)
@@ -244,7 +248,7 @@ class NavigableGroup(StoredNode[GroupSpec]):
                         "%s: the members of %s are left out: %s", self._store.url, node.name, error
                     )
                     continue
-                pending.append((f"{prefix}{name}/", node._members(names)))
+                pending.append((f"{prefix}{name}/", node.members_named(names)))
 
     def visititems(self, visitor: Callable[[str, Array | Self], Any]) -> Any:
         """Call ``visitor(path, node)`` for each node below until it returns a value other than None; return that

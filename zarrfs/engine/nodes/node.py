@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from copy import deepcopy
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -15,6 +14,7 @@ from weakref import WeakValueDictionary
 from zarrfs.engine.cache import ChunkCache, default_cache
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.json_document import document_limit
+from zarrfs.engine.formats.repeated_objects import copied
 from zarrfs.engine.io.access import Access
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.nodes.attributes import Attributes, Change
@@ -186,7 +186,8 @@ class StoredNode(Generic[Spec]):
     def metadata(self) -> dict[str, Any]:
         """The metadata document as it is stored. A copy: changing it has no effect."""
         self._recheck()
-        return deepcopy(dict(self._spec.document))
+        metadata: dict[str, Any] = copied(dict(self._spec.document))
+        return metadata
 
     def usage(self) -> Usage:
         """Return the number of keys, the size in bytes and the newest modification time of the node and everything
