@@ -155,17 +155,17 @@ class ChannelRow(QFrame):
         self.component.setAccessibleName(plain(f"Component of the complex values of {name}"))
         for part in COMPONENTS:
             self.component.addItem(plain(part))
-        self.component.setVisible(kind == "c")
-        self.colormap.setVisible(not rgb)
         self.slider = RangeSlider(is_integer)
         self.slider.setAccessibleName(plain(f"Contrast limits of {name}"))
-        self.slider.setVisible(not rgb)
         self.color = tool_button("", f"Custom color of {name}")
         self.color.setAutoRaise(True)
         self.color.setIconSize(QSize(SWATCH_WIDTH, SWATCH_HEIGHT))
-        self.color.setVisible(not rgb)
-        self.details = QWidget()
+        self.details = QWidget(self)
         self._arrange()
+        # Not before: a widget that is shown without a parent becomes a window of its own for a moment.
+        self.component.setVisible(kind == "c")
+        for widget in (self.colormap, self.slider, self.color):
+            widget.setVisible(not rgb)
         ignore_wheel_unless_focused(self.colormap, self.low, self.high, self.gamma, self.component)
         return_focus_on_enter(self.low, self.high, self.gamma)
         self.show_settings(settings)
