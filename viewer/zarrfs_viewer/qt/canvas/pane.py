@@ -13,6 +13,7 @@ from zarrfs_viewer.qt.canvas.canvas import Canvas
 from zarrfs_viewer.qt.canvas.painting import Rect
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import tooltip
+from zarrfs_viewer.qt.support.steps import Steps
 from zarrfs_viewer.rendering.pipeline import ViewPipeline
 from zarrfs_viewer.rendering.renderer import Frame
 from zarrfs_viewer.state.view_state import ViewIntent, with_displayed
@@ -55,6 +56,7 @@ class Pane(QObject):
         self.shows_slab = False
         self._missing: tuple[ChunkGrid, tuple[Rect, ...]] | None = None
         self._error = ""
+        self._first_request = Steps(self)
         self.pipeline = ViewPipeline(
             session.streamer,
             on_frame=self._frame_received.emit,
@@ -86,6 +88,7 @@ class Pane(QObject):
     def show_axes(self, displayed: AxisPair) -> None:
         """Display these axes of the session's image. Removes the previous frame."""
         self.displayed = displayed
+        is_other = self.image is not self._session.image
         self.image = image = self._session.image
         self._missing = None
         if image is None:
@@ -93,10 +96,18 @@ class Pane(QObject):
         else:
             title = "".join(image.axes[axis].name for axis in displayed[::-1])
             self.canvas.layers.title = f"{title}  slab" if self.shows_slab else title
+            if is_other:
+                # The controls of another image change the size of the canvas in the next iteration of the event loop.
+                # Reading begins after it: the threads that read would delay the layout and read for the former size.
+                self._first_request.start((lambda: None, self._send))
         self.canvas.show_image(image, displayed)
 
     def refresh(self) -> None:
         """Send the current intent and viewport to the pipeline."""
+        if not self._first_request.is_active:
+            self._send()
+
+    def _send(self) -> None:
         image, intent = self._session.image, self.intent
         if image is not None and intent is not None:
             self.pipeline.show(image, intent, self.canvas.viewport, self._session.overlays)
@@ -173,4 +184,5 @@ class Pane(QObject):
     def close(self) -> None:
         """Stop the pipeline."""
         self._missing_timer.stop()
+        self._first_request.cancel()
         self.pipeline.close()

@@ -19,6 +19,11 @@ class Steps(QObject):
         self._timer.setInterval(0)
         self._timer.timeout.connect(self._call_next)
 
+    @property
+    def is_active(self) -> bool:
+        """Whether functions are left."""
+        return bool(self._functions)
+
     def start(self, functions: Sequence[Callable[[], object]]) -> None:
         """Call these functions, in this order. Functions that are left from before are not called."""
         self._functions = list(functions)

@@ -65,13 +65,16 @@ class Banner(QFrame):
         self.timer.stop()
         self.more.setChecked(False)
         self.details.setText(plain_lines(text))
-        self.setStyleSheet(
+        if not text:
+            self.hide()
+            return
+        style = (
             f"Banner {{ background: {STYLES[is_warning]}; border-radius: 6px; }}"
             "QLabel, QPushButton, QToolButton { color: white; background: transparent; }"
         )
-        self.setVisible(bool(text))
-        if not text:
-            return
+        if style != self.styleSheet():  # setting it takes a millisecond also if it is the same
+            self.setStyleSheet(style)
+        self.show()
         self.raise_()
         self._arrange()
         if not is_warning:
