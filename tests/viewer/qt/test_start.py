@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PyQt6.QtCore import QMimeData, QSettings, Qt, QUrl
+from PyQt6.QtCore import QEvent, QMimeData, QObject, QSettings, Qt, QUrl
 from PyQt6.QtTest import QTest
-from PyQt6.QtWidgets import QApplication
+from PyQt6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.window.application import open_window
 from zarrfs_viewer.qt.window.main_window import MainWindow
+from zarrfs_viewer.state.view_state import ViewIntent, Viewport
 
 import zarrfs
-from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS
+from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_opened
 
 
 @pytest.fixture
@@ -107,3 +109,45 @@ def test_completing_a_window_imports_no_further_modules_of_the_viewer(incomplete
     before = set(sys.modules)
     incomplete.complete()
     assert {name for name in set(sys.modules) - before if name.startswith("zarrfs")} == set()
+
+
+class _Shown(QObject):
+    """Records the widgets that are shown as windows of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
+        is_shown = event is not None and event.type() == QEvent.Type.Show
+        if is_shown and isinstance(watched, QWidget) and watched.isWindow():
+            self.names.append(type(watched).__name__)
+        return False
+
+
+def test_no_control_is_a_window_for_a_moment(
+    qtbot: QtBot, qapp: QApplication, incomplete: MainWindow, cells: Path
+) -> None:
+    shown = _Shown()
+    qapp.installEventFilter(shown)
+    wait_until_complete(qtbot, incomplete)
+    wait_until_opened(qtbot, incomplete, lambda: incomplete.open_location(str(cells)))
+    qtbot.waitUntil(lambda: bool(incomplete.channels.rows), timeout=TIMEOUT_MILLISECONDS)
+    qapp.removeEventFilter(shown)
+    assert shown.names == []
+
+
+def test_tiles_are_requested_when_the_canvas_has_its_size(
+    qtbot: QtBot, window: MainWindow, cells: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[tuple[int, int]] = []
+    pipeline = window.panes.main.pipeline
+    show = pipeline.show
+
+    def record(image: Image, intent: ViewIntent, viewport: Viewport, overlays: Sequence[Image] = ()) -> None:
+        sizes.append((viewport.width, viewport.height))
+        show(image, intent, viewport, overlays)
+
+    monkeypatch.setattr(pipeline, "show", record)
+    wait_until_opened(qtbot, window, lambda: window.open_location(str(cells)))
+    assert set(sizes) == {(window.canvas.width(), window.canvas.height())}

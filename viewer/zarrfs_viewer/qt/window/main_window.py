@@ -89,10 +89,12 @@ class MainWindow(WindowFrame):
         from zarrfs_viewer.qt.panels.export_dialog import Exporter
         from zarrfs_viewer.qt.session import Session
         from zarrfs_viewer.qt.support.free_memory import MemoryRelease
+        from zarrfs_viewer.qt.support.settings_writer import SettingsWriter
         from zarrfs_viewer.qt.window.opening import LocationOpener
 
         self.session = Session(self)
         self._memory_release = MemoryRelease(self.session.worker, self)
+        self._settings_writer = SettingsWriter(self.settings, self.session.worker, self)
         self.mounts = Mounts()
         self.opener = LocationOpener(self.session, self.settings, self.recent, self)
         self.exporter = Exporter(self.session, self)
@@ -339,6 +341,7 @@ class MainWindow(WindowFrame):
         self.thumbnails.stop()
         self.status.stop()
         self._memory_release.stop()
+        self._settings_writer.stop()
         self.dimensions.stop()
         self.exporter.close()
         self.features.close()
