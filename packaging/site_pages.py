@@ -60,6 +60,7 @@ EXIT_CODES = {
     2: "incorrect usage: an unknown option, a missing argument",
     3: "members were skipped because of `--skip-broken`",
     130: "interrupted with Ctrl-C; copies and verifications can be resumed",
+    141: "the program that reads the output, such as `head`, has ended (128 + SIGPIPE)",
 }
 
 VARIABLES = {
@@ -155,7 +156,8 @@ def tables_page() -> str:
         ),
         "Other schemes are those of fsspec, and of packages that are installed. See [stores](../stores.md).",
         "## Extras",
-        "`pip install 'zarrfs[NAME]'` installs the packages of an extra.",
+        "`pip install '.[NAME]'` in a clone installs the packages of an extra. "
+        "[Installation](../installation.md#extras) lists what each is for.",
         _table(("extra", "packages"), _extras()),
     ]
     return "\n\n".join(sections) + "\n"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import click
 import pytest
 import zarrfs_viewer.main
 
+from zarrfs.cli.extras import DEVELOPMENT
 from zarrfs.cli.main import main
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "command-line.md"
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "command-line.md"
 
 CONTEXT = click.Context(main)
 COMMANDS = main.list_commands(CONTEXT)
@@ -60,3 +63,13 @@ def test_the_options_of_the_viewer_are_documented(capsys: pytest.CaptureFixture[
         zarrfs_viewer.main.run(["--help"])
     options_in_help = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
     assert documented("zarrfs-viewer") - {"-h"} == options_in_help
+
+
+def test_every_extra_is_described() -> None:
+    text = (ROOT / "docs" / "installation.md").read_text(encoding="utf-8")
+    described = re.findall(r"^\| `([a-z0-9]+)` \|", text, re.MULTILINE)
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        extras = set(tomllib.load(file)["project"]["optional-dependencies"])
+    assert len(described) == len(set(described))
+    assert set(described) == extras - set(DEVELOPMENT)
+    assert set(DEVELOPMENT) <= extras

@@ -15,6 +15,7 @@ from tests.documentation.servers import SharedServers
 from tests.mount.mounted import needs_fuse
 
 NOT_RUN: dict[str, dict[str, int]] = {
+    "docs/installation.md": {"installs packages": 1},
     "README.md": {"sets up a clone": 1},
     "docs/command-line.md": {"opens a window": 1},
     "docs/mount-at-boot.md": {"needs systemd": 2, "needs root": 1},

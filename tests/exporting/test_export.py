@@ -16,12 +16,16 @@ import pytest
 import SimpleITK
 import tifffile
 from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from PIL import Image
 
 import zarrfs
 from zarrfs.cli.main import main
 from zarrfs.errors import (
     ChunkDecodeError,
+    DataError,
     LocationError,
     NodeTypeError,
     OptionError,
@@ -29,8 +33,10 @@ from zarrfs.errors import (
     UnsupportedError,
 )
 from zarrfs.exporting import export
+from zarrfs.exporting.conversion import converted
 from zarrfs.mount.tree.entries import VirtualFile
 from zarrfs.mount.tree.tree import Tree
+from zarrfs.mount.views.base import PresentedArray
 from zarrfs.mount.views.registry import all_views
 from zarrfs.storage import MemoryStore
 from zarrfs.testing import FailingStore
@@ -210,3 +216,74 @@ def test_the_command_names_the_files(image: Path, tmp_path: Path) -> None:
     assert isinstance(result.exception, LocationError)
     arguments = ["export", str(image), str(tmp_path / "a.mhd"), "--if-exists", "replace"]
     assert runner.invoke(main, arguments, catch_exceptions=False).exit_code == 0
+
+
+@pytest.mark.parametrize("suffix", [".tif", ".ome.tif"])
+@pytest.mark.parametrize("dtype", ["u8", ">u8", "i8"])
+def test_labels_of_64_bits_are_converted_if_their_values_fit(suffix: str, dtype: str, tmp_path: Path) -> None:
+    labels = np.arange(2 * 30 * 40, dtype=dtype).reshape(2, 30, 40) * 1000
+    group = zarrfs.create_group(tmp_path / "a.zarr")
+    array = group.create_array("cells", data=labels, chunks=(1, 16, 16))
+    file = tmp_path / f"a{suffix}"
+    advised = "uint32" if "u" in dtype else "int32"
+    with pytest.raises(UnsupportedError, match=f"dtype='{advised}' converts the values, if they fit"):
+        export(array, file)
+    export(array, file, dtype=advised)
+    np.testing.assert_array_equal(tifffile.imread(file), labels)
+    assert tifffile.imread(file).dtype == advised
+    array[1, 2, 3] = 1 << 40
+    with pytest.raises(DataError, match="1099511627776 cannot be written as"):
+        export(array, file, dtype=advised, if_exists="replace")
+    np.testing.assert_array_equal(tifffile.imread(file), labels)
+
+
+def conversions() -> st.SearchStrategy[tuple[Any, str]]:
+    kinds = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", "c8"]
+    values = st.sampled_from(kinds).flatmap(lambda kind: arrays(np.dtype(kind), (3, 4)))
+    return st.tuples(values, st.sampled_from(kinds))
+
+
+@settings(max_examples=150, deadline=None)
+@given(conversions())
+def test_converted_values_are_equal_or_refused(case: tuple[Any, str]) -> None:
+    values, dtype = case
+    presented = PresentedArray(zarrfs.create_array(MemoryStore(), data=values, chunks=(2, 3)))
+    kind = np.dtype(dtype).kind
+    expected = [[as_python(value, kind) for value in row] for row in values.tolist()]
+    try:
+        result = converted(presented, dtype).array[...]
+    except DataError:
+        assert any(value is None or not is_exact(value, np.dtype(dtype)) for row in expected for value in row)
+        return
+    assert result.dtype == dtype
+    for row, wanted in zip(result.tolist(), expected, strict=True):
+        for value, original in zip(row, wanted, strict=True):
+            if values.dtype.kind in "fc" and kind in "fc":
+                rounded = np.dtype(dtype).type(original)
+                assert value == rounded or (np.isnan(value) and np.isnan(rounded))
+            else:
+                assert value == original
+
+
+def as_python(value: Any, kind: str) -> Any:
+    """Return a complex number as its real part, for types that are not complex. None if that loses something."""
+    if not isinstance(value, complex) or kind == "c":
+        return value
+    return value.real if value.imag == 0 else None
+
+
+def is_exact(value: Any, dtype: np.dtype[Any]) -> bool:
+    """Return whether a data type has a number: compared as Python numbers, which are exact."""
+    if dtype.kind in "fc":
+        with np.errstate(over="ignore"):
+            stored = (
+                complex(dtype.type(value)) if isinstance(value, complex) else float(dtype.type(value).real)
+            )
+        return (
+            bool(stored == value) if isinstance(value, int) else np.isfinite(stored) or not np.isfinite(value)
+        )
+    if isinstance(value, complex):
+        value = value.real
+    if isinstance(value, float) and (not np.isfinite(value) or value != int(value)):
+        return False
+    return value in (0, 1) if dtype.kind == "b" else np.iinfo(dtype).min <= value <= np.iinfo(dtype).max

@@ -319,3 +319,75 @@ def test_the_command_and_an_existing_destination(tmp_path: Path) -> None:
     assert runner.invoke(main, arguments).exit_code != 0
     assert runner.invoke(main, [*arguments, "--if-exists", "resume"], catch_exceptions=False).exit_code == 0
     np.testing.assert_array_equal(zarrfs.open_array(tmp_path / "a.zarr/0")[...], VALUES)
+
+
+def ramp(*last: int) -> Any:
+    """Return a lookup table from black to a colour."""
+    return np.stack([np.arange(256) * part // 255 for part in last]).astype("u1")
+
+
+@pytest.mark.parametrize(
+    ("table", "factor"), [(ramp(0, 255, 0), 257), (ramp(0, 255, 0), 256), (ramp(0, 255, 0), 1)]
+)
+def test_the_color_map_of_a_channel_becomes_its_color(table: Any, factor: int, tmp_path: Path) -> None:
+    colors = table.astype("u2") * factor
+    tifffile.imwrite(tmp_path / "a.tif", VALUES[0].astype("u1"), photometric="palette", colormap=colors)
+    import_files([tmp_path / "a.tif"], tmp_path / "a.zarr", levels=2)
+    group = zarrfs.open_group(tmp_path / "a.zarr")
+    np.testing.assert_array_equal(group["0"][...], VALUES[0].astype("u1"))
+    (channel,) = parse(group.attrs).omero.channels
+    assert channel.color == (0, 255, 0)
+    assert "image-label" not in group.attrs["ome"]
+    assert check_node(group).valid
+
+
+@pytest.mark.parametrize("version", ["0.4", "0.5"])
+def test_other_color_maps_become_the_colors_of_labels(version: str, tmp_path: Path) -> None:
+    colors = np.random.default_rng(1).integers(0, 1 << 16, (3, 256), "u2")
+    labels = np.zeros((8, 8), "u1")
+    labels[:2, :2], labels[2:, 2:] = 7, 200
+    tifffile.imwrite(tmp_path / "a.tif", labels, photometric="palette", colormap=colors)
+    import_files([tmp_path / "a.tif"], tmp_path / "a.zarr", levels=2, version=version)
+    group = zarrfs.open_group(tmp_path / "a.zarr")
+    np.testing.assert_array_equal(group["0"][...], labels)
+    assert set(np.unique(group["1"][...])) == {0, 7, 200}  # the mode, no mean of two labels
+    image_label = parse(group.attrs).image_label
+    assert image_label is not None
+    assert len(image_label.colors) == 256
+    assert image_label.colors[7] == (*(colors[:, 7] >> 8).tolist(), 255)
+    assert check_node(group).valid
+    import_files([tmp_path / "a.tif"], tmp_path / "mean.zarr", levels=2, method="mean")
+    assert set(np.unique(zarrfs.open(tmp_path / "mean.zarr")["1"][...])) >= {0, 7, 200}
+
+
+def test_the_colors_and_display_ranges_of_imagej_are_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tables = [ramp(255, 0, 0), ramp(0, 255, 255)]
+    metadata = {"axes": "CYX", "mode": "composite", "LUTs": tables, "Ranges": (10.0, 200.0, -5.0, 1000.0)}
+    tifffile.imwrite(tmp_path / "a.tif", VALUES[:2], imagej=True, metadata=metadata)
+    import_files([tmp_path / "a.tif"], tmp_path / "a.zarr", levels=1)
+    group = zarrfs.open_group(tmp_path / "a.zarr")
+    channels = parse(group.attrs).omero.channels
+    assert [channel.color for channel in channels] == [(255, 0, 0), (0, 255, 255)]
+    assert [(channel.window.start, channel.window.end) for channel in channels] == [(10, 200), (-5, 1000)]
+    assert check_node(group).valid
+    export(group, tmp_path / "b.tif")
+    again = tifffile.TiffFile(tmp_path / "b.tif")
+    with again:
+        assert [table.tolist() for table in again.imagej_metadata["LUTs"]] == [t.tolist() for t in tables]
+        assert again.imagej_metadata["Ranges"] == metadata["Ranges"]
+
+    uneven = np.stack([np.arange(256) ** 2 // 256] * 3).astype("u1")
+    tifffile.imwrite(tmp_path / "c.tif", VALUES[0], imagej=True, metadata={"axes": "YX", "LUTs": [uneven]})
+    import_files([tmp_path / "c.tif"], tmp_path / "c.zarr", levels=1)
+    assert "the lookup table of channel 0 is not a ramp" in caplog.text
+    caplog.clear()
+
+
+def test_color_maps_that_cannot_be_kept_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    colors = np.random.default_rng(1).integers(0, 1 << 16, (3, 1 << 16), "u2")
+    tifffile.imwrite(tmp_path / "a.tif", VALUES[0].astype("u2"), photometric="palette", colormap=colors)
+    import_files([tmp_path / "a.tif"], tmp_path / "a.zarr", levels=1)
+    assert "the colour map has 65536 colours and is ignored" in caplog.text
+    caplog.clear()

@@ -1,4 +1,4 @@
-"""``zarrfs doctor``: check whether FUSE is usable on this system, and how to make it usable."""
+"""``zarrfs doctor``: check whether mounts and the viewer work on this system, and what to install if they do not."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from importlib.util import find_spec
 import click
 
 from zarrfs.cli.console import print_json, safe
+from zarrfs.cli.extras import find_extras
+from zarrfs.cli.viewer_checks import check_viewer
 from zarrfs.engine.native.encoders import describe_executor
 from zarrfs.mount.system.mount_table import MOUNT_TYPES, mounts
 from zarrfs.mount.system.unmounting import is_stale
@@ -37,9 +39,13 @@ class CheckResult:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
-    """Check the requirements of mounts, and show how to install what is missing.
+    """Check the requirements of mounts and of the viewer, and show how to install what is missing.
 
-    The exit code is 0 if all requirements are met, otherwise 1.
+    The exit code is 0 if all requirements of mounts are met, otherwise 1.
+
+    \b
+    Example:
+      zarrfs doctor
     """
     results = list(run_checks())
     usable = all(result.ok for result in results if result.needed)
@@ -77,6 +83,8 @@ def run_checks() -> Iterator[CheckResult]:
     is_used, found = describe_executor()
     advice = "without it reading and writing are slower; install a C compiler (apt install gcc), then reinstall zarrfs"
     yield CheckResult("native reader and writer", is_used, found, advice, needed=False)
+    yield _viewer()
+    yield from _extras()
 
 
 def _platform() -> CheckResult:
@@ -123,3 +131,23 @@ def _stale_mounts() -> CheckResult:
         "remove each with: zarrfs umount PATH",
         needed=False,
     )
+
+
+def _viewer() -> CheckResult:
+    problem, found, advice = check_viewer()
+    return CheckResult("viewer", not problem, found, advice, needed=False)
+
+
+def _extras() -> Iterator[CheckResult]:
+    extras = find_extras()
+    installed = [extra.name for extra in extras if not extra.missing]
+    missing = [extra for extra in extras if extra.missing]
+    yield CheckResult("extras", True, ", ".join(installed) or "none", needed=False)
+    if missing:
+        yield CheckResult(
+            "other extras",
+            False,
+            "; ".join(f"{extra.name} (needs {', '.join(extra.missing)})" for extra in missing),
+            "install the packages of an extra only if you need it; the documentation lists what each is for",
+            needed=False,
+        )

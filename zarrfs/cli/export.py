@@ -19,6 +19,10 @@ __all__ = ["command"]
     "--level", type=click.IntRange(0), default=0, show_default=True, help="The level of an OME-NGFF image."
 )
 @click.option(
+    "--dtype",
+    help="Convert the values to this data type, such as uint32. Values that do not fit are an error.",
+)
+@click.option(
     "--if-exists",
     type=click.Choice(["raise", "replace"]),
     default="raise",
@@ -26,7 +30,9 @@ __all__ = ["command"]
     help="What to do if the file exists.",
 )
 @storage_option
-def command(location: str, file: str, level: int, if_exists: str, storage: tuple[str, ...]) -> None:
+def command(
+    location: str, file: str, level: int, dtype: str | None, if_exists: str, storage: tuple[str, ...]
+) -> None:
     """Write the array at LOCATION to FILE, in the format of its suffix.
 
     LOCATION is an array, an OME-NGFF image, or a group with one array. The formats are those of the files of a mount
@@ -43,12 +49,14 @@ def command(location: str, file: str, level: int, if_exists: str, storage: tuple
       zarrfs export image.ome.zarr image.ome.tif
       zarrfs export image.ome.zarr small.nii.gz --level 2
       zarrfs export image.ome.zarr/labels/cells cells.png
+      zarrfs export image.ome.zarr/labels/cells cells.tif --dtype uint32
     """
     with progress_bar("again") as progress:
         files = export(
             location,
             file,
             level=level,
+            dtype=dtype,
             if_exists=if_exists,  # type: ignore[arg-type]  # one of the choices
             progress=progress,
             storage_options=parse_storage_options(storage),

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 from click.shell_completion import CompletionItem
@@ -52,7 +52,7 @@ COMMANDS = {
     "check": "Validate OME-NGFF metadata and consolidated metadata.",
     "verify": "Decode every chunk and report the broken ones.",
     "view": "Open the desktop viewer.",
-    "doctor": "Check whether FUSE is usable on this system.",
+    "doctor": "Check whether mounts and the viewer work on this system.",
     "completion": "Write the completion script of a shell.",
 }
 """The commands in the order of --help. Each is the module of that name."""
@@ -65,6 +65,13 @@ INTERRUPTED_STATUS = 130
 BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 """The environment variable that OpenBLAS, which is part of NumPy, reads when it is loaded."""
 
+CLOSED_PIPE_STATUS = 141
+"""The status if the reader of standard output, such as head, has closed it: what shells show after SIGPIPE."""
+
+
+class _ClosedPipeError(Exception):
+    """Standard output was closed by its reader. It is not an OSError, for which click has a treatment of its own."""
+
 
 class _LocationType(click.types.StringParamType):
     """The text of an argument. Shells complete it to a path; the program checks it."""
@@ -75,12 +82,28 @@ class _LocationType(click.types.StringParamType):
         return [CompletionItem(incomplete, type="file")]
 
 
+@contextmanager
+def _closed_pipe_detected() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise _ClosedPipeError from error
+
+
 def _module(name: str) -> str:
     return f"zarrfs.cli.{MODULES.get(name, name)}"
 
 
 class CommandGroup(click.Group):
     """A group whose commands are modules of this package."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        with _closed_pipe_detected():  # --help and --version print here
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _closed_pipe_detected():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for name in COMMANDS if find_spec(_module(name)) is not None]
@@ -162,7 +185,8 @@ def main(log_level: str) -> None:
       zarrfs umount /mnt/image
 
     Exit codes: 0 success; 1 error; 2 incorrect usage; 3 a copy without the members that --skip-broken skipped;
-    130 interrupted. zarrfs COMMAND --help shows the help of a command.
+    130 interrupted; 141 the reader of the output has closed the pipe. zarrfs COMMAND --help shows the help of a
+    command.
     """
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("zarrfs: %(levelname)s: %(message)s"))
@@ -196,10 +220,9 @@ def run(arguments: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         _show_usage_error(error)
         sys.exit(error.exit_code)
-    except BrokenPipeError:
-        # The reader, such as head or less, has closed the pipe.
+    except (_ClosedPipeError, BrokenPipeError):
         _discard_output()
-        sys.exit(0)
+        sys.exit(CLOSED_PIPE_STATUS)
     except (ZarrError, OSError) as error:
         _fail(str(error), 1)
     except RecursionError:

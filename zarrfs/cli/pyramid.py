@@ -21,13 +21,6 @@ __all__ = ["command"]
     help="The OME-NGFF version. Default: 0.5, or that of the Zarr format of LOCATION if levels are added to it.",
 )
 @click.option(
-    "--method",
-    type=click.Choice(["auto", "mean", "median", "max", "min", "mode", "nearest"]),
-    default="auto",
-    show_default=True,
-    help="How elements are combined. auto: mode for labels, otherwise mean.",
-)
-@click.option(
     "--factors",
     multiple=True,
     help="The factors of the dimensions, such as 1,2,2. Repeat for each level. Default: from the voxel size.",
@@ -45,7 +38,6 @@ def command(
     location: str,
     destination: str | None,
     version: str | None,
-    method: str,
     factors: tuple[str, ...],
     max_length: int,
     image: ImageOptions,
@@ -77,7 +69,6 @@ def command(
             location,
             destination,
             version=version,
-            method=method,  # type: ignore[arg-type]  # one of the choices
             factors=_factors(factors),
             max_length=max_length,
             **image,

@@ -68,6 +68,7 @@ class ImageOptions(TypedDict):
     unit: str | None
     name: str | None
     levels: int | None
+    method: Any
     chunks: Any
     shards: Any
     compressors: Any
@@ -159,6 +160,7 @@ def image_options(command: Callable[..., None]) -> Callable[..., None]:
             unit=values.pop("unit"),
             name=values.pop("name"),
             levels=values.pop("levels"),
+            method=values.pop("method"),
             chunks=parse_shape(chunks),
             shards=parse_shape(shards),
             compressors=parse_compressor(compressor),
@@ -175,6 +177,13 @@ def image_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--unit", help="The unit of the spatial dimensions, such as micrometer."),
         click.option("--name", help="The name of the image."),
         click.option("--levels", type=click.IntRange(1), help="The number of levels, including level 0."),
+        click.option(
+            "--method",
+            type=click.Choice(["auto", "mean", "median", "max", "min", "mode", "nearest"]),
+            default="auto",
+            show_default=True,
+            help="How elements are combined. auto: mode for labels, otherwise mean.",
+        ),
         click.option(
             "--chunks",
             help="The chunk shape: 64, 1,256,256, or auto. Default: that of the source, or auto for image files.",

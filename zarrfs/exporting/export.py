@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any, Literal
 
+import numpy.typing as npt
+
 import zarrfs
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.open import Location
 from zarrfs.errors import NodeTypeError, OptionError, UnsupportedError
+from zarrfs.exporting.conversion import converted
 from zarrfs.exporting.output_files import check_new, new_file
 from zarrfs.exporting.planes import PLANE_SUFFIXES, write_planes
 from zarrfs.exporting.presented_files import (
@@ -39,6 +42,7 @@ def export(
     path: str | None = "",
     *,
     level: int = 0,
+    dtype: npt.DTypeLike | None = None,
     if_exists: Literal["raise", "replace"] = "raise",
     progress: Progress | None = None,
     storage_options: dict[str, Any] | None = None,
@@ -50,11 +54,15 @@ def export(
     ``.nii.gz``, ``.npz`` (all arrays of a group), and ``.png`` or ``.jpg`` (one file for each plane). The headers
     ``.mhd``, ``.nhdr``, ``.hdr`` and ``.vrt`` are written with a file of the elements, ``.raw``.
 
+    With ``dtype`` the values are converted to this data type of numbers: for formats that do not have that of the
+    array. Values that it cannot represent are an error; floats are rounded.
+
     The values are read part by part. A file appears when it is complete, except for the planes of a stack: each of them
     appears when it is complete. ``progress`` receives the name of a file, the part that is done, and the whole.
 
     Raises LocationError if a file exists, OptionError for an unknown suffix or level, UnsupportedError if the format
-    cannot represent the array, ChunkDecodeError for a corrupt chunk, and StoreError.
+    cannot represent the array, DataError for a value that ``dtype`` cannot represent, ChunkDecodeError for a corrupt
+    chunk, and StoreError.
     """
     name = os.fspath(file)
     replace = if_exists == "replace"
@@ -64,9 +72,13 @@ def export(
     node = zarrfs.open(store, path, mode="r", storage_options=storage_options)
     with node:
         if suffix == ".npz":
+            if dtype is not None:
+                raise OptionError(f"{base}: arrays are not converted in .npz files; export each as .npy")
             _export_npz(node, name, stem, level, replace, progress)
             return [name]
         presented = presented_array(node, level, stem)
+        if dtype is not None:
+            presented = converted(presented, dtype)
         if suffix in PLANE_SUFFIXES:
             return write_planes(presented, name, replace, progress)
         _export_view(presented, name, suffix, replace, progress)

@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import BinaryIO
 
 from zarrfs.errors import UnsupportedError
+from zarrfs.exporting.conversion import converted
 from zarrfs.mount.reading.blocks import BlockPool
 from zarrfs.mount.reading.content import VirtualFileContent
 from zarrfs.mount.reading.open_files import OpenFile
 from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.registry import make_content, refusal, views_of_name
+from zarrfs.tools.copying.option_names import option
 
 __all__ = ["DETACHED", "Progress", "content_of", "find_view", "write_content", "write_gzip", "write_npz"]
 
@@ -20,6 +22,14 @@ Progress = Callable[[str, int, int], object]
 """A function that is called with the name of a file, the bytes that are written, and the size in bytes."""
 
 READ_NBYTES = 1 << 20
+
+SIMILAR_TYPES = {
+    "b": ("uint8",),
+    "u": ("uint32", "uint16", "int32", "uint8"),
+    "i": ("int32", "int16", "int8"),
+    "f": ("float32", "float64"),
+}
+"""Kind of a NumPy dtype -> the data types to which a conversion is suggested."""
 
 DETACHED = (".mhd", ".nhdr", ".hdr", ".vrt")
 """The suffixes of headers whose elements are in another file, with the suffix .raw."""
@@ -35,8 +45,19 @@ def content_of(view: View, presented: PresentedArray) -> VirtualFileContent:
     """Return the content of the file in which a view presents an array. Raises UnsupportedError if it cannot."""
     reason = refusal(view, presented)
     if reason is not None:
-        raise UnsupportedError(f"{presented.array.name} cannot be written as {view.suffix}: {reason}")
+        raise UnsupportedError(
+            f"{presented.array.name} cannot be written as {view.suffix}: {reason}{_advice(view, presented)}"
+        )
     return make_content(view, presented)
+
+
+def _advice(view: View, presented: PresentedArray) -> str:
+    """Return the advice to convert the values, if the format has a similar data type but not that of the array."""
+    kind = presented.array.dtype.kind
+    for name in SIMILAR_TYPES.get("" if presented.array.dtype.hasobject else kind, ()):
+        if refusal(view, converted(presented, name)) is None:
+            return f"; {option('dtype', name)} converts the values, if they fit"
+    return ""
 
 
 def write_content(

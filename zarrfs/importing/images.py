@@ -29,12 +29,15 @@ RANKS = {"time": 0, "channel": 1, None: 1, "space": 2}
 
 @dataclass(frozen=True)
 class SourceImage:
-    """An array and what is known about it. ``omero`` are the channel metadata of OME-NGFF, or None."""
+    """An array and what is known about it. ``omero`` are the channel metadata of OME-NGFF, and ``label`` the colours of
+    labels (``image-label``), or None.
+    """
 
     array: Array
     axes: Sequence[ImageAxis]
     name: str
-    omero: Mapping[str, Any] | None
+    omero: Mapping[str, Any] | None = None
+    label: Mapping[str, Any] | None = None
 
 
 def find_images(
@@ -73,16 +76,17 @@ def image_of_group(group: Group) -> SourceImage:
     array = group[image.levels[0].path]
     if not isinstance(array, Array):
         raise MetadataError(f"{group.store.url}: level 0 of the image, {image.levels[0].path!r}, is a group")
-    omero = group.attrs.get("ome", {}).get("omero")
-    return SourceImage(
-        array, _axes(image, array.ndim), image.name, omero if isinstance(omero, dict) else None
+    ome = group.attrs.get("ome", {})
+    omero, label = (
+        (found if isinstance(found := ome.get(key), dict) else None) for key in ("omero", "image-label")
     )
+    return SourceImage(array, _axes(image, array.ndim), image.name, omero, label)
 
 
 def image_of_array(array: Array) -> SourceImage:
     """Return an array without metadata as an image. Its axes are the last ones of t, c, z, y, x."""
     axes = [ImageAxis(name) for name in DEFAULT_NAMES[-array.ndim :]]
-    return SourceImage(array, axes, "", None)
+    return SourceImage(array, axes, "")
 
 
 def ordered_image(
@@ -116,6 +120,8 @@ def ordered_image(
     attributes = nodes[""]
     if image.omero is not None and isinstance(attributes, dict):
         attributes["ome"]["omero"] = _complete(image.omero, array.dtype)
+    if image.label is not None and isinstance(attributes, dict):
+        attributes["ome"]["image-label"] = dict(image.label)
     place = f"{array.store.url}/{array.path}".rstrip("/")
     return PresentedStore(place, nodes, lambda: array.store.stamp("zarr.json"), lambda: None)
 

@@ -23,6 +23,7 @@ from zarrfs.logs import logger
 from zarrfs.ngff.orientation import ANATOMICAL_DIRECTIONS
 from zarrfs.tools import CopyReport, build_pyramid, convert
 from zarrfs.tools.copying.option_names import option
+from zarrfs.tools.pyramids.downsampling import Method
 
 __all__ = ["import_files"]
 
@@ -39,6 +40,7 @@ def import_files(
     unit: str | None = None,
     name: str | None = None,
     levels: int | None = None,
+    method: Literal["auto"] | Method = "auto",
     version: str | None = None,
     shape: Sequence[int] | None = None,
     dtype: npt.DTypeLike | None = None,
@@ -64,7 +66,8 @@ def import_files(
         files: paths, or patterns of ``glob`` for stacks. Files of a stack are sorted by the numbers in their names.
         plain: copy the arrays as they are, without OME-NGFF metadata and without further levels.
         axes: the names of the dimensions of the file, such as ``["z", "y", "x"]``.
-        scale, unit, name, levels, version: as for ``build_pyramid``. The scales are in the order of ``axes``.
+        scale, unit, name, levels, method, version: as for ``build_pyramid``. The scales are in the order of ``axes``.
+            The values of a TIFF file with a colour map that is not a ramp from black to a colour are labels.
         shape, dtype, offset: of a raw file, which has no header.
         chunks, compressors: as for ``convert``. By default ``"auto"`` for images, and those of the file for others.
         shards, if_exists, verify, memory, progress, dry_run, storage_options: as for ``convert``.
@@ -87,7 +90,13 @@ def import_files(
         "dry_run": dry_run,
         "storage_options": storage_options,
     }
-    pyramid: dict[str, Any] = {"name": name, "levels": levels, "version": version, **copying}
+    pyramid: dict[str, Any] = {
+        "name": name,
+        "levels": levels,
+        "method": method,
+        "version": version,
+        **copying,
+    }
     # The chunks of files are often planes or strips, and the values that are presented are not compressed.
     pyramid |= {
         "chunks": "auto" if chunks is None else chunks,
@@ -99,7 +108,16 @@ def import_files(
         if isinstance(node, Array) and not plain and node.ndim in IMAGE_DIMENSIONS:
             return build_pyramid(ordered_image(image_of_array(node), axes, scale, unit), target, **pyramid)
         if not images:
-            _check_unused(axes=axes, scale=scale, unit=unit, name=name, levels=levels, version=version)
+            other_method = None if method == "auto" else method
+            _check_unused(
+                axes=axes,
+                scale=scale,
+                unit=unit,
+                name=name,
+                levels=levels,
+                method=other_method,
+                version=version,
+            )
             return convert(node, target, skip_broken=skip_broken, **copying)
         if list(images) == [""]:
             image = image_of_group(images[""])

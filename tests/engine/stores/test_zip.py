@@ -931,3 +931,24 @@ def test_opening_for_reading_completes_the_archive(tmp_path: Path) -> None:
     assert zarrfs.open_array(path, "b")[...].tolist() == second[...].tolist()
     first.store.close()
     second.store.close()
+
+
+def test_an_error_that_close_has_raised_is_not_logged_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    store = ZipStore(tmp_path / "a.zip", "w")
+    store.set("key", b"value")
+    with monkeypatch.context() as patched:
+        patched.setattr(Spool, "complete", full)
+        with pytest.raises(StoreError, match="No space left on device"):
+            store.close()
+        store._close_and_log_errors()  # what happens when the process ends
+        assert caplog.records == []
+        unclosed = ZipStore(tmp_path / "b.zip", "w")
+        unclosed.set("key", b"value")
+        unclosed._close_and_log_errors()
+    assert "b.zip cannot be written" in caplog.text
+    caplog.clear()

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
+
 from zarrfs.foreign.tiff.checks import MAX_XML
+from zarrfs.foreign.tiff.colors import imagej_channels, palette_colors
 from zarrfs.ngff.units import unit_name
 
 __all__ = ["image_attributes"]
@@ -19,9 +22,12 @@ Sizes = dict[str, tuple[float, str | None]]
 
 
 def image_attributes(
-    file: Any, number: int, series: Any, shapes: Sequence[tuple[int, ...]]
+    file: Any, path: str, number: int, series: Any, shapes: Sequence[tuple[int, ...]]
 ) -> dict[str, Any]:
-    """Return the attributes of the group of an image with levels of the given shapes, in the form of OME-NGFF 0.5."""
+    """Return the attributes of the group of an image with levels of the given shapes, in the form of OME-NGFF 0.5.
+
+    ``path`` is that of the file, for messages.
+    """
     axes = series.axes[: len(shapes[0])]
     sizes, name, channels = _from_ome(file, number)
     if not sizes and not channels:
@@ -50,9 +56,34 @@ def image_attributes(
     if title:
         multiscales["name"] = title
     ome: dict[str, Any] = {"version": "0.5", "multiscales": [multiscales]}
-    if channels and "C" in axes and len(channels) == shapes[0][axes.index("C")]:
+    count = shapes[0][axes.index("C")] if "C" in axes else 1
+    if not channels and "S" not in axes:
+        color, labels = palette_colors(series.keyframe, path)
+        if color is not None and count == 1:
+            channels = [{"color": color}]
+        if labels is not None:
+            ome["image-label"] = labels
+        channels = _merged(channels, imagej_channels(file.imagej_metadata, count, path), series.dtype)
+    if channels and len(channels) == count:
         ome["omero"] = {"channels": channels}
     return {"ome": ome}
+
+
+def _merged(
+    channels: list[dict[str, Any]], others: list[dict[str, Any]], dtype: np.dtype[Any]
+) -> list[dict[str, Any]]:
+    """Return the channels with what others state besides. Their windows get the range of an integer data type."""
+    merged = [
+        {**other, **channel} for channel, other in zip(channels or [{}] * len(others), others, strict=False)
+    ]
+    for channel in merged:
+        window = channel.get("window")
+        if window is not None:
+            limits = [window["start"], window["end"]]
+            if dtype.kind in "iu":
+                limits += [int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)]
+            channel["window"] = {**window, "min": min(limits), "max": max(limits)}
+    return merged or channels
 
 
 def _from_ome(file: Any, number: int) -> tuple[Sizes, str, list[dict[str, Any]]]:

@@ -144,7 +144,9 @@ class _Reader:
         levels = [self._array(level) for level in series.levels]
         first = levels[0]
         arrays = [level for level in levels if len(level.shape) == len(first.shape)]
-        attributes = image_attributes(self._file, number, series, [level.shape for level in arrays])
+        attributes = image_attributes(
+            self._file, self._path, number, series, [level.shape for level in arrays]
+        )
         return {"": attributes, **{str(level): array for level, array in enumerate(arrays)}}
 
     def _array(self, level: Any) -> PresentedArray:

@@ -80,6 +80,7 @@ class ZipStore(ArchiveStore):
             raise OptionError(f"{self.path}: mode must be 'r', 'a' or 'w', found {mode!r}")
         self.read_only = mode == "r"
         self.durable = durable
+        self._raised = ""  # the message of the last error of writing, which is not logged again
         super().__init__()
         # Links to the archive are retained: the file that they point to is replaced.
         target_path = os.path.realpath(self.path)
@@ -188,7 +189,7 @@ class ZipStore(ArchiveStore):
                 writer.write_count += 1
                 member = writer.get_spool().write(key, parts, size, crc, writer.write_count)
             except OSError as error:
-                raise StoreError(f"{self.path} cannot be written: {error.strerror}", error.errno) from error
+                raise self._write_error(error) from error
             writer.replace_member(key, member)
             writer.compact()
 
@@ -211,6 +212,10 @@ class ZipStore(ArchiveStore):
             )
         return writer
 
+    def _write_error(self, error: OSError) -> StoreError:
+        self._raised = f"{self.path} cannot be written: {error.strerror}"
+        return StoreError(self._raised, error.errno)
+
     def flush(self) -> None:
         """Write all changes to the archive, atomically. This copies the existing members."""
         if self._writer is not None and not self._closed:
@@ -230,7 +235,7 @@ class ZipStore(ArchiveStore):
             try:
                 members, old = writer.get_spool().complete(writer.members, writer.target_path, writer.durable)
             except OSError as error:
-                raise StoreError(f"{self.path} cannot be written: {error.strerror}", error.errno) from error
+                raise self._write_error(error) from error
             writer.identity = file_identity(writer.target_path)
             writer.spool, writer.members, writer.is_dirty = None, members, False
             writer.old, writer.size = old, old.end
@@ -263,13 +268,15 @@ class ZipStore(ArchiveStore):
         self._close_and_log_errors()
 
     def _close_and_log_errors(self) -> None:
-        """Close the store and log errors, for callers that cannot handle exceptions."""
+        """Close the store, for callers that cannot handle exceptions. Errors that were not raised before are logged."""
         if self._closed:
             return
+        raised = self._raised
         try:
             self.close()
         except Exception as error:
-            logger.error("%s", error)
+            if str(error) != raised:
+                logger.error("%s", error)
             self._release()
 
     def discard(self) -> None:
