@@ -25,6 +25,7 @@ from zarrfs.engine.io.planning import (
     decoded_share,
     plan_read,
 )
+from zarrfs.engine.io.requested import chunks_requested
 from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.parallel import for_each, limit_threads
 from zarrfs.engine.stores.base import IMMUTABLE, StoredValue, ValueTooLargeError
@@ -140,7 +141,8 @@ def execute(plan: ReadPlan, out: Array) -> None:
             return
         native = read_natively(plan, out)
         if native is None:
-            for_each(read, plan.chunks(), plan.workers)
+            with chunks_requested(plan) as (requested, workers):
+                for_each(lambda chunk: read_chunk(requested, plan, chunk, out), plan.chunks(), workers)
             return
         with closing(native):
             for chunks in native:

@@ -238,6 +238,14 @@ class Store(ABC):
             out[:] = value
         return size
 
+    def requested(self, keys: Sequence[str], count: int) -> AbstractContextManager[Store] | None:
+        """Return a context in which the values of the keys, which are different, are requested in this order, at most
+        ``count`` at a time before they are read. Its value is a store for reading each of them once, with ``get``.
+
+        What is left is cancelled at the end of the context. None: the store does not request values in advance.
+        """
+        return None
+
     @abstractmethod
     def size(self, key: str) -> int | None:
         """Return the size of the value in bytes, or None if the key is missing."""

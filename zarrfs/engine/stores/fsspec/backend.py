@@ -47,6 +47,8 @@ class Backend:
 
     listable = True
     writable = True
+    supports_requests = True
+    """Whether ``request`` can be used if the file system supports concurrent requests."""
     unicode_keys = True
     """Whether keys have to be Unicode text."""
     version_fields: tuple[str, ...] = VERSION_FIELDS
@@ -101,6 +103,15 @@ class Backend:
     def read(self, path: str) -> Buffer | None:
         """Return a value, or None if it is missing."""
         return self._none_if_missing(path, lambda: self._fetch(path))
+
+    async def request(self, path: str) -> Buffer:
+        """Return a value, as ``read``, in the event loop of the file system. Raises the errors of the library."""
+        value: bytes = await self.file_system._cat_file(path)
+        return value
+
+    def read_requested(self, path: str, result: Callable[[], Buffer]) -> Buffer | None:
+        """Return a value, or None if it is missing. ``result`` waits for the result of its ``request``."""
+        return self._none_if_missing(path, result)
 
     def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         """Return ranges of a value, at least one, clipped to the value; None if the value is missing."""

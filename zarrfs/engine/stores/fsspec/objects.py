@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from zarrfs.engine.stores.base import Buffer, ByteRange
 from zarrfs.engine.stores.fsspec.backend import Backend
@@ -49,6 +49,16 @@ class AzureBackend(ObjectStorageBackend):
 
 class S3Backend(ObjectStorageBackend):
     """S3 and compatible servers."""
+
+    async def request(self, path: str) -> Buffer:
+        value: bytes = await self.file_system._cat_file(path, start=0)  # as in ``_fetch``
+        return value
+
+    def read_requested(self, path: str, result: Callable[[], Buffer]) -> Buffer | None:
+        try:
+            return super().read_requested(path, result)
+        except Exception:
+            return self.read(path)  # an empty value has no range
 
     def _fetch(self, path: str) -> Buffer:
         # ``cat_file`` requests the size first. The range from 0 to the end avoids this request.

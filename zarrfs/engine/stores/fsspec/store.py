@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, TypeVar
 
 from zarrfs.engine.stores.base import IMMUTABLE, Buffer, ByteRange, Listing, Store, Usage
@@ -21,6 +21,7 @@ from zarrfs.engine.stores.fsspec.backends import make_backend
 from zarrfs.engine.stores.fsspec.file_systems import open_file_system
 from zarrfs.engine.stores.fsspec.presence import error_hint
 from zarrfs.engine.stores.fsspec.protocols import copy_options, redact_url
+from zarrfs.engine.stores.fsspec.requests import RequestedValues, Requests
 from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
 from zarrfs.errors import ReadOnlyError, StoreError
 
@@ -111,6 +112,25 @@ class RemoteStore(Store):
     def get(self, key: str) -> Buffer | None:
         path = self._path(key)
         return self._run("read", key, lambda: self._backend.read(path))
+
+    @contextmanager
+    def _requested(self, loop: asyncio.AbstractEventLoop, keys: Sequence[str], count: int) -> Iterator[Store]:
+        backend = self._backend
+
+        def wait(key: str, result: Callable[[], Buffer]) -> Buffer | None:
+            return self._run("read", key, lambda: backend.read_requested(self._path(key), result))
+
+        with Requests(loop, backend.request, ((key, self._path(key)) for key in keys), count) as requests:
+            yield RequestedValues(self, requests, wait)
+
+    def requested(self, keys: Sequence[str], count: int) -> AbstractContextManager[Store] | None:
+        if not (self._backend.supports_concurrency and self._backend.supports_requests):
+            return None
+        try:
+            loop = self._backend.file_system.loop
+        except RuntimeError:  # The process was forked. The operations report it.
+            return None
+        return self._requested(loop, keys, count)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         path = self._path(key)

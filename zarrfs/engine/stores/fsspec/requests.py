@@ -1,0 +1,118 @@
+"""Values that are requested before they are read.
+
+One thread can then wait for many requests. A thread for each request takes more processor time than the request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterable
+from concurrent.futures import CancelledError, Future
+from functools import partial
+from itertools import islice
+from types import TracebackType
+from typing import Any, Self
+
+from zarrfs.engine.stores.base import Buffer, Store
+from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
+
+__all__ = ["RequestedValues", "Requests"]
+
+Request = Callable[[str], Coroutine[Any, Any, Buffer]]
+
+
+class Requests:
+    """The values of keys, which are requested in order. As a context manager it cancels what is left at the end.
+
+    At most ``count`` values are requested and not taken at any time, which bounds the memory. ``request`` is called
+    with the path of a key in the event loop.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        request: Request,
+        paths: Iterable[tuple[str, str]],
+        count: int,
+    ) -> None:
+        self._loop = loop
+        self._request = request
+        self._waiting = iter(paths)
+        self._lock = threading.Lock()
+        self._futures: dict[str, Future[Buffer]] = {}
+        self._tasks: set[asyncio.Task[Buffer]] = set()
+        self._send(count)
+
+    def take(self, key: str) -> Future[Buffer] | None:
+        """Return the future of a value that was requested, or None. It is returned once."""
+        with self._lock:
+            future = self._futures.pop(key, None)
+        if future is not None:
+            future.add_done_callback(self._send_next)
+        return future
+
+    def _send_next(self, future: Future[Buffer]) -> None:
+        self._send(1)
+
+    def _send(self, count: int) -> None:
+        batch: list[tuple[str, Future[Buffer]]] = []
+        with self._lock:
+            for key, path in islice(self._waiting, count):
+                future = self._futures[key] = Future[Buffer]()
+                batch.append((path, future))
+        if batch:
+            self._loop.call_soon_threadsafe(self._start, batch)
+
+    def _start(self, batch: list[tuple[str, Future[Buffer]]]) -> None:
+        for path, future in batch:
+            task = self._loop.create_task(self._request(path))
+            self._tasks.add(task)
+            task.add_done_callback(partial(self._finish, future))
+
+    def _finish(self, future: Future[Buffer], task: asyncio.Task[Buffer]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            future.set_exception(CancelledError())
+        elif (error := task.exception()) is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(task.result())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._waiting = iter(())
+            self._futures.clear()
+        self._loop.call_soon_threadsafe(self._cancel)
+
+    def _cancel(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+
+class RequestedValues(WrapperStore):
+    """A store in which some values were requested. It does not own the store. ``get`` takes each value once; ``wait``
+    waits for it and converts errors.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        requests: Requests,
+        wait: Callable[[str, Callable[[], Buffer]], Buffer | None],
+    ) -> None:
+        super().__init__(store)
+        self._requests = requests
+        self._wait = wait
+
+    def get(self, key: str) -> Buffer | None:
+        future = self._requests.take(key)
+        return self.store.get(key) if future is None else self._wait(key, future.result)
+
+    def get_into(self, key: str, out: memoryview) -> int | None:
+        return Store.get_into(self, key, out)
