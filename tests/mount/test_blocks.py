@@ -449,6 +449,61 @@ def test_the_memory_of_an_evicted_block_is_used_again_unless_a_reader_refers_to_
     pool.close()
 
 
+def read_blocks(reader: BlockReader) -> None:
+    """Read a stream once from start to end, in requests of 64 KiB."""
+    expected = NOISE.tobytes()
+    for offset in range(0, len(expected), 64 * KIB):
+        data = reader.read(offset, 64 * KIB, sequential=True)
+        assert bytes(data) == expected[offset : offset + 64 * KIB]
+
+
+def test_blocks_that_are_read_once_use_the_same_memory_and_blocks_that_are_read_again_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(blocks, "MAX_READ_NBYTES", 0)
+    monkeypatch.setattr(blocks, "MAX_BLOCK_NBYTES", MIB // 4)
+    monkeypatch.setattr(blocks, "KEPT_SECONDS_PER_NBYTE", float("inf"))
+    store, array = counted(chunks=(8, 64, 256))
+    pool = BlockPool(16 * MIB)
+    reader = BlockReader(ArrayStream(array), pool)
+    read_blocks(reader)
+    assert pool.nbytes <= 2 * MIB // 4
+    assert pool.statistics.recycled >= 5
+    for _ in range(2):
+        read_blocks(reader)
+    assert pool.nbytes == NOISE.nbytes
+    nbytes = store.bytes_read
+    assert 8 < pool.statistics.assembled <= 16
+    read_blocks(reader)
+    assert store.bytes_read == nbytes
+    pool.clear()
+    read_blocks(reader)
+    assert pool.nbytes <= 2 * MIB // 4, "a pool that was cleared has no memory of what was read"
+    pool.close()
+
+
+@pytest.mark.parametrize("reason", ["slow", "remote", "read again at once"])
+def test_blocks_that_are_costly_or_read_again_at_once_are_kept(
+    reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "MAX_READ_NBYTES", 0)
+    monkeypatch.setattr(blocks, "MAX_BLOCK_NBYTES", MIB // 4)
+    monkeypatch.setattr(blocks, "KEPT_SECONDS_PER_NBYTE", 0.0 if reason == "slow" else float("inf"))
+    store, array = counted(chunks=(8, 64, 256))
+    if reason == "remote":
+        store.concurrency = 8
+    pool = BlockPool(16 * MIB)
+    reader = BlockReader(ArrayStream(array), pool)
+    if reason == "read again at once":
+        for _ in range(2):
+            reader.read(0, MIB // 4, sequential=True, read_ahead=False)
+    read_blocks(reader)
+    kept = MIB // 4 if reason == "read again at once" else NOISE.nbytes
+    assert kept <= pool.nbytes <= kept + 2 * MIB // 4
+    assert (reader._key, 0) in pool
+    pool.close()
+
+
 @pytest.mark.skipif(not hasattr(mmap, "MAP_ANONYMOUS"), reason="the system has no anonymous memory")
 def test_memory_of_whole_huge_pages_is_mapped(monkeypatch: pytest.MonkeyPatch) -> None:
     for nbytes in (1, 1000, 2 * MIB - 1, 2 * MIB, 4 * MIB):

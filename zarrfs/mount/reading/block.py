@@ -29,6 +29,11 @@ MAX_UNREAD_NBYTES = 1 << 20
 window then counts as read completely, because it is larger than the reads.
 """
 
+RELEASE_SECONDS, RELEASE_POLL_SECONDS = 0.01, 0.0005
+"""How long the assembly of a block waits for requests that refer to the memory that it uses again, and how often it
+looks. The last replies of a block are copied when the next one is claimed.
+"""
+
 UNIT_NBYTES = 64 << 10
 """The unit in which the ranges of a block that were read are recorded."""
 
@@ -78,7 +83,9 @@ class Block:
     Attributes:
         users: the number of threads that have found the block and may take a reference of ``data``. It is changed with
             the lock of the pool.
-        memory: memory of an evicted block of the same size, in which the block is assembled.
+        memory: memory of an evicted block of the same size, in which the block is assembled if nothing else refers to
+            it by then.
+        is_kept: whether it stays in memory, as long as there is room, after it was read completely.
         is_window: whether it is a window of a strided access, of which a part may never be read.
         units: the units whose last byte was read, as bits. Like ``served_nbytes`` it is changed with the lock of the
             pool.
@@ -94,26 +101,42 @@ class Block:
     version: Hashable | None = None
     checked_at: float = 0.0
     is_window: bool = False
+    is_kept: bool = True
     units: int = 0
     served_nbytes: int = 0
     used_at: float = field(default_factory=time.monotonic)
 
     def take_memory(self) -> Bytes | None:
-        """Return the memory of an evicted block if nothing else refers to it. The lock of the pool is held.
-
-        Newly mapped memory costs about as much as decoding: the kernel fills it with zeros.
-        """
+        """Return the memory of an evicted block, for ``memory`` of another one. The lock of the pool is held."""
         data = self.data
         if self.users or data is None:
             return None
         self.data = None
-        # Requests in progress refer to the data by views of it, also if the memory was mapped.
-        return data if sys.getrefcount(data) == _UNSHARED else None
+        return data
+
+    def unshared_memory(self) -> Bytes | None:
+        """Return the memory of the evicted block when no request in progress refers to it, or None if there is none.
+
+        Newly mapped memory costs about as much as decoding, because the kernel fills it with zeros. Therefore wait a
+        moment for the last requests.
+        """
+        data, self.memory = self.memory, None
+        if data is None:
+            return None
+        deadline = time.monotonic() + RELEASE_SECONDS
+        # Requests refer to the data by views of it, also if the memory was mapped.
+        while sys.getrefcount(data) != _UNSHARED:
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(RELEASE_POLL_SECONDS)
+        return data
 
     def mark_read(self, start: int, stop: int) -> None:
         """Record that a range of the block was read. The lock of the pool is held."""
         self.served_nbytes += stop - start
         self.units |= units_of(start, stop, self.nbytes)
+        if self.served_nbytes >= 2 * self.nbytes:
+            self.is_kept = True  # It was read again.
 
     @property
     def is_read(self) -> bool:

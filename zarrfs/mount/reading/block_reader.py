@@ -47,6 +47,8 @@ class BlockReader:
         self._stream = stream
         self.pool = pool
         self.grid = stream.grid(pool.max_block_nbytes)
+        self._is_kept = stream.has_high_latency
+        """Whether the blocks are kept after they were read once: requests of a server are not repeated."""
         self._key = next(_reader_numbers)
         self._failures: dict[Hashable, float] = {}
         self._windows: deque[Window] = deque(maxlen=MAX_WINDOWS)
@@ -163,7 +165,7 @@ class BlockReader:
         following = number + 1
         is_needed = read_ahead and following < self.grid.count and (self._key, following) not in self.pool
         if data is not None and is_needed:
-            self.pool.read_ahead(*self._block_request(following))
+            self.pool.read_ahead(*self._block_request(following), is_kept=self._is_kept)
         return data
 
     def _continues_pass(self, number: int) -> bool:
@@ -183,7 +185,9 @@ class BlockReader:
         if failed_at is not None and time.monotonic() - failed_at < RETRY_SECONDS:
             return None
         try:
-            return self.pool.get(key, nbytes, assemble, version, used, is_window=is_window)
+            return self.pool.get(
+                key, nbytes, assemble, version, used, is_window=is_window, is_kept=is_window or self._is_kept
+            )
         except (ZarrError, MemoryError) as error:
             if is_stale(error):
                 raise

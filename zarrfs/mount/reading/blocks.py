@@ -12,13 +12,14 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from zarrfs.logs import logger
-from zarrfs.mount.reading.block import Block, new_memory, units_of
+from zarrfs.mount.reading.block import Block, new_memory
+from zarrfs.mount.reading.block_history import BlockHistory
+from zarrfs.mount.reading.pool_statistics import PoolStatistics
 from zarrfs.mount.reading.streams import REVALIDATION_SECONDS, Bytes
 
-__all__ = ["DEFAULT_POOL_NBYTES", "MAX_REMOTE_ASSEMBLY_SECONDS", "BlockPool", "PoolStatistics"]
+__all__ = ["DEFAULT_POOL_NBYTES", "MAX_REMOTE_ASSEMBLY_SECONDS", "BlockPool"]
 
 DEFAULT_POOL_NBYTES = 64 << 20
 
@@ -38,35 +39,16 @@ MAX_REMOTE_ASSEMBLY_SECONDS = 0.1
 directly, which decodes chunks again. A block of a store with a high latency needs many requests, a part only few.
 """
 
-MAX_DIRECT = 256
-"""The number of blocks of which parts were read before they were assembled that are remembered."""
+MAX_READ_NBYTES = 16 << 20
+"""Blocks that were read completely and are not kept may occupy this much. The memory of others is used again: new
+memory, which the kernel fills with zeros, costs about as much as decoding, and the kernel has cached the pages.
+"""
 
-MAX_DROPPED = 1024
-"""The number of blocks that are remembered because they were dropped before they were read completely."""
+KEPT_SECONDS_PER_NBYTE = 10 / (1 << 30)
+"""A block is kept if its assembly took at least this time per byte. Assembling it again would be slow."""
 
 POLL_SECONDS = 0.02
 """How often waiting reads look for blocks that are no longer in use."""
-
-
-@dataclass
-class PoolStatistics:
-    """Counters of a pool since it was created.
-
-    Attributes:
-        hits: reads served from a block that was present or being assembled.
-        assembled: blocks that were assembled.
-        read_ahead: blocks whose assembly was started before a read asked for them.
-        evicted: blocks that were dropped to make room.
-        recycled: blocks that were assembled in the memory of an evicted one.
-        stale: blocks that were dropped because the store changed.
-    """
-
-    hits: int = 0
-    assembled: int = 0
-    read_ahead: int = 0
-    evicted: int = 0
-    recycled: int = 0
-    stale: int = 0
 
 
 class BlockPool:
@@ -74,6 +56,9 @@ class BlockPool:
 
     A block is assembled by the first thread that asks for it; other threads wait for it. Memory of blocks that are
     being assembled counts. ``close`` waits for read-ahead that is in progress.
+
+    A block that was assembled quickly is not kept after it was read completely, because the kernel has cached its
+    pages: the next blocks use its memory. A block that is read again later is kept, if there is room.
 
     If more files are read at the same time than the pool has blocks for, they take turns: a block stays until it has
     been read, and the reads of other files wait for it. Each block would otherwise be assembled again for each request.
@@ -95,8 +80,7 @@ class BlockPool:
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._waiting: deque[object] = deque()
-        self._dropped: OrderedDict[Hashable, None] = OrderedDict()
-        self._read_before: OrderedDict[Hashable, int] = OrderedDict()
+        self._history = BlockHistory()
         self._executor: ThreadPoolExecutor | None = None
         self._closed = False
 
@@ -119,15 +103,17 @@ class BlockPool:
         used: tuple[int, int] = (0, 0),
         *,
         is_window: bool = False,
+        is_kept: bool = True,
     ) -> Bytes | None:
         """Return the bytes of a block. The caller must not change them; they stay valid after an eviction.
 
         Return None if the pool is full of blocks that are in use for ``MAX_WAITING_SECONDS``. ``used`` is the range of
-        the block that the caller uses, ``is_window`` whether a part of the block may never be used.
+        the block that the caller uses, ``is_window`` whether a part of the block may never be used, ``is_kept`` whether
+        the block is kept after it was read completely even if it was assembled quickly.
         ``assemble`` fills an array of ``nbytes`` bytes; its exception is raised in all threads that wait for the block.
         ``version`` returns the version of the data, or None where it is unknown.
         """
-        block, is_new = self._claim(key, nbytes, version, waits=True, is_window=is_window)
+        block, is_new = self._claim(key, nbytes, version, waits=True, is_window=is_window, is_kept=is_kept)
         if block is None:
             return None
         data = None
@@ -189,9 +175,7 @@ class BlockPool:
             if block is not None:
                 block.mark_read(start, stop)
                 return
-            self._read_before[key] = self._read_before.pop(key, 0) | units_of(start, stop, nbytes)
-            if len(self._read_before) > MAX_DIRECT:
-                self._read_before.popitem(last=False)
+            self._history.record_direct_read(key, nbytes, start, stop)
 
     def read_ahead(
         self,
@@ -201,6 +185,7 @@ class BlockPool:
         version: Callable[[], Hashable | None],
         *,
         is_window: bool = False,
+        is_kept: bool = True,
     ) -> None:
         """Start to assemble a block in the background, unless it is present or the pool is closed."""
         with self._lock:
@@ -209,7 +194,7 @@ class BlockPool:
             if self._executor is None:
                 self._executor = ThreadPoolExecutor(1, thread_name_prefix="zarrfs-read-ahead")
             executor = self._executor
-        block, is_new = self._claim(key, nbytes, version, waits=False, is_window=is_window)
+        block, is_new = self._claim(key, nbytes, version, waits=False, is_window=is_window, is_kept=is_kept)
         if block is not None:
             self._release(block)
         if is_new and block is not None:
@@ -222,9 +207,10 @@ class BlockPool:
                 block.done.set()
 
     def clear(self) -> None:
-        """Drop all blocks."""
+        """Drop all blocks, and forget how they were used."""
         with self._lock:
             self._blocks.clear()
+            self._history.clear()
             self._nbytes = 0
 
     def close(self) -> None:
@@ -246,6 +232,7 @@ class BlockPool:
         *,
         waits: bool,
         is_window: bool,
+        is_kept: bool,
     ) -> tuple[Block | None, bool]:
         """Return the block of a key, and whether the caller must assemble it. None when there is no room for it.
 
@@ -264,11 +251,12 @@ class BlockPool:
             if present is not None and present is not block:
                 present.users += 1
                 return present, False
-            if key in self._dropped and self._nbytes + nbytes > self.capacity:
+            if self._history.was_dropped_early(key) and self._nbytes + nbytes > self.capacity:
                 # It is read too slowly to be kept. Assembling it for each request would cost more than direct reads.
                 return None, False
-            self._dropped.pop(key, None)
             memory: list[Bytes] = []
+            if not is_kept and not self._history.was_read(key):
+                self._drop_read_blocks(nbytes, memory)
             if self._waiting or not self._make_room(nbytes, memory):
                 if not waits or nbytes > self.capacity or len(self._waiting) >= MAX_WAITING:
                     return None, False
@@ -278,8 +266,10 @@ class BlockPool:
                     return present, False
                 if not self._make_room(nbytes, memory):
                     return None, False
-            block = self._blocks[key] = Block(nbytes, 1, memory[0] if memory else None, is_window=is_window)
-            block.units = self._read_before.pop(key, 0)
+            block = self._blocks[key] = Block(
+                nbytes, 1, memory[0] if memory else None, is_window=is_window, is_kept=is_kept
+            )
+            self._history.begin(key, block)
             self._nbytes += nbytes
         return block, True
 
@@ -328,16 +318,27 @@ class BlockPool:
                 break
             block = self._blocks[key]
             if not block.is_in_use:
-                del self._blocks[key]
-                self._nbytes -= block.nbytes
-                self.statistics.evicted += 1
-                if block.served_nbytes and not block.is_read:
-                    self._dropped[key] = None
-                    if len(self._dropped) > MAX_DROPPED:
-                        self._dropped.popitem(last=False)
-                if block.nbytes == nbytes and not memory and (free := block.take_memory()) is not None:
-                    memory.append(free)
+                self._drop(key, block, nbytes, memory)
         return self._nbytes + nbytes <= self.capacity
+
+    def _drop_read_blocks(self, nbytes: int, memory: list[Bytes]) -> None:
+        """Drop blocks that were read completely and are not kept, but ``MAX_READ_NBYTES``. The lock is held."""
+        read = [(key, block) for key, block in self._blocks.items() if not block.is_kept and block.is_read]
+        surplus = sum(block.nbytes for _, block in read) - MAX_READ_NBYTES
+        for key, block in read:
+            if surplus <= 0:
+                break
+            surplus -= block.nbytes
+            self._drop(key, block, nbytes, memory)
+
+    def _drop(self, key: Hashable, block: Block, nbytes: int, memory: list[Bytes]) -> None:
+        """Drop a block. Add its memory to ``memory`` if the next block, of ``nbytes`` bytes, can be assembled in it."""
+        del self._blocks[key]
+        self._nbytes -= block.nbytes
+        self.statistics.evicted += 1
+        self._history.record_drop(key, block)
+        if block.nbytes == nbytes and not memory and (free := block.take_memory()) is not None:
+            memory.append(free)
 
     def _assemble(
         self,
@@ -350,10 +351,13 @@ class BlockPool:
             # The version is taken first, so that a change during the read makes the block stale, never current.
             block.version = version()
             block.checked_at = self._clock()
-            memory, block.memory = block.memory, None
+            memory = block.unshared_memory()
             self.statistics.recycled += memory is not None
             data = new_memory(block.nbytes) if memory is None else memory
+            started_at = time.perf_counter()
             assemble(data)
+            if time.perf_counter() - started_at >= KEPT_SECONDS_PER_NBYTE * block.nbytes:
+                block.is_kept = True
             block.data = data
             self.statistics.assembled += 1
         except BaseException as error:
