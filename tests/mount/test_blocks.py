@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import mmap
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.processes import TIMEOUT
 from zarrfs.engine.counters import decoded
 from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes
 from zarrfs.engine.io.flat import block_grid
+from zarrfs.engine.parallel import permitted_threads
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError
 from zarrfs.mount.reading import block, block_reader, blocks
@@ -479,6 +481,46 @@ def test_blocks_that_are_read_once_use_the_same_memory_and_blocks_that_are_read_
     pool.clear()
     read_blocks(reader)
     assert pool.nbytes <= 2 * MIB // 4, "a pool that was cleared has no memory of what was read"
+    pool.close()
+
+
+def test_reading_ahead_leaves_a_processor_to_requests_unless_they_wait_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(blocks, "CORES", 4)
+    monkeypatch.setattr(blocks, "HURRIED_BLOCKS", 2)
+    pool = BlockPool(MIB)
+    threads: list[int] = []
+    is_reading, may_read = threading.Event(), threading.Event()
+
+    def note(out: Any) -> None:
+        threads.append(permitted_threads(100))
+
+    def note_and_wait(out: Any) -> None:
+        note(out)
+        is_reading.set()
+        assert may_read.wait(TIMEOUT)
+
+    def read_ahead(key: int, assemble: Any, is_kept: bool = False) -> None:
+        pool.read_ahead(key, 10, assemble, lambda: 1, is_kept=is_kept)
+
+    read_ahead(0, note)
+    read_ahead(1, note_and_wait)
+    assert is_reading.wait(TIMEOUT)
+    with ThreadPoolExecutor(1) as executor:
+        waiting = executor.submit(pool.get, 1, 10, note, lambda: 1)
+        while not pool._blocks[1].is_awaited:
+            time.sleep(0.001)
+        may_read.set()
+        assert waiting.result(TIMEOUT) is not None
+    for key in range(2, 5):
+        read_ahead(key, note)
+    read_ahead(5, note, is_kept=True)
+    for key in range(2, 6):
+        pool.get(key, 10, note, lambda: 1)
+    assert threads[:2] == [3, 3]
+    assert threads[2:4] == [100, 100]
+    assert threads[5] == 100, "requests of a server are not limited"
     pool.close()
 
 

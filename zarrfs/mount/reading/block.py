@@ -87,6 +87,7 @@ class Block:
             it by then.
         is_kept: whether it stays in memory, as long as there is room, after it was read completely.
         is_window: whether it is a window of a strided access, of which a part may never be read.
+        is_awaited: whether a request had to wait for its assembly.
         units: the units whose last byte was read, as bits. Like ``served_nbytes`` it is changed with the lock of the
             pool.
         served_nbytes: the number of bytes that were read.
@@ -102,6 +103,7 @@ class Block:
     checked_at: float = 0.0
     is_window: bool = False
     is_kept: bool = True
+    is_awaited: bool = False
     units: int = 0
     served_nbytes: int = 0
     used_at: float = field(default_factory=time.monotonic)
@@ -130,6 +132,13 @@ class Block:
                 return None
             time.sleep(RELEASE_POLL_SECONDS)
         return data
+
+    def wait(self, max_seconds: float | None = None) -> bool:
+        """Wait until the block is assembled, or for ``max_seconds``. Return whether it is."""
+        if self.done.is_set():
+            return True
+        self.is_awaited = True
+        return self.done.wait(max_seconds)
 
     def mark_read(self, start: int, stop: int) -> None:
         """Record that a range of the block was read. The lock of the pool is held."""

@@ -67,7 +67,11 @@ class BlockReader:
         first = self.grid.find(offset)
         start, stop = self.grid.bounds(first)
         if offset + size <= stop:
-            data = self._block(first, sequential, read_ahead, offset, size)
+            data = self.pool.find_current((self._key, first), offset - start, offset - start + size)
+            if data is None:
+                data = self._block(first, sequential, read_ahead, offset, size)
+            elif sequential or self._continues_pass(first):
+                self._go_on(first, sequential, read_ahead)
             if data is not None:
                 return data[offset - start : offset - start + size]
             return self._read_instead(first, offset, size)
@@ -148,11 +152,9 @@ class BlockReader:
 
     def _block(self, number: int, sequential: bool, read_ahead: bool, offset: int, size: int) -> Bytes | None:
         """Return a block of which the ``size`` bytes at ``offset`` of the stream are used, or None."""
-        if sequential:
-            self._pass = number, time.monotonic()
-        elif self._continues_pass(number):
-            sequential = True
-        elif (self._key, number) not in self.pool:
+        is_requested = sequential
+        sequential = sequential or self._continues_pass(number)
+        if not sequential and (self._key, number) not in self.pool:
             return None
         request = self._block_request(number)
         start = offset - self.grid.bounds(number)[0]
@@ -161,12 +163,20 @@ class BlockReader:
             key, _, _, version = request
             seconds = MAX_REMOTE_ASSEMBLY_SECONDS if self._stream.has_high_latency else None
             return self.pool.find(key, version, used, seconds)
+        if is_requested:
+            self._pass = number, time.monotonic()
         data = self._get(request, used)
-        following = number + 1
-        is_needed = read_ahead and following < self.grid.count and (self._key, following) not in self.pool
-        if data is not None and is_needed:
-            self.pool.read_ahead(*self._block_request(following), is_kept=self._is_kept)
+        if data is not None:
+            self._go_on(number, is_requested, read_ahead)
         return data
+
+    def _go_on(self, number: int, sequential: bool, read_ahead: bool) -> None:
+        """Record that a pass has reached a block, and start to read the next one with ``read_ahead``."""
+        if sequential:
+            self._pass = number, time.monotonic()
+        following = number + 1
+        if read_ahead and following < self.grid.count and (self._key, following) not in self.pool:
+            self.pool.read_ahead(*self._block_request(following), is_kept=self._is_kept)
 
     def _continues_pass(self, number: int) -> bool:
         """Return whether a sequential access, of any open file, has reached a block or will reach it next. The last

@@ -13,6 +13,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 
+from zarrfs.engine.parallel import CORES, limit_threads
 from zarrfs.logs import logger
 from zarrfs.mount.reading.block import Block, new_memory
 from zarrfs.mount.reading.block_history import BlockHistory
@@ -43,6 +44,9 @@ MAX_READ_NBYTES = 16 << 20
 """Blocks that were read completely and are not kept may occupy this much. The memory of others is used again: new
 memory, which the kernel fills with zeros, costs about as much as decoding, and the kernel has cached the pages.
 """
+
+HURRIED_BLOCKS = 16
+"""After a request had to wait for a block that was read ahead, this many blocks are read ahead with all processors."""
 
 KEPT_SECONDS_PER_NBYTE = 10 / (1 << 30)
 """A block is kept if its assembly took at least this time per byte. Assembling it again would be slow."""
@@ -82,6 +86,8 @@ class BlockPool:
         self._waiting: deque[object] = deque()
         self._history = BlockHistory()
         self._executor: ThreadPoolExecutor | None = None
+        self._hurried_blocks = 0
+        """The number of blocks that are read ahead next with all processors. Changed by the executor only."""
         self._closed = False
 
     @property
@@ -122,7 +128,7 @@ class BlockPool:
                 self._assemble(key, block, assemble, version)
             else:
                 self.statistics.hits += 1
-                block.done.wait()
+                block.wait()
             if block.error is not None:
                 raise block.error
             data = block.data
@@ -148,11 +154,7 @@ class BlockPool:
             return None
         data = None
         try:
-            if (
-                block.done.wait(max_seconds)
-                and block.data is not None
-                and self._is_current(key, block, version)
-            ):
+            if block.wait(max_seconds) and block.data is not None and self._is_current(key, block, version):
                 data = block.data
         finally:
             self._release(block, used if data is not None else (0, 0))
@@ -163,6 +165,25 @@ class BlockPool:
             if key in self._blocks:
                 self._blocks.move_to_end(key)
         return data
+
+    def find_current(self, key: Hashable, start: int, stop: int) -> Bytes | None:
+        """Return the bytes of a block if it is present and need not be compared with the store, else None.
+
+        The range from ``start`` to ``stop`` is the one that the caller uses.
+        """
+        with self._lock:
+            block = self._blocks.get(key)
+            if (
+                block is None
+                or block.data is None
+                or self._clock() - block.checked_at >= REVALIDATION_SECONDS
+            ):
+                return None
+            self._blocks.move_to_end(key)
+            self.statistics.hits += 1
+            block.mark_read(start, stop)
+            block.used_at = time.monotonic()
+            return block.data
 
     def __contains__(self, key: Hashable) -> bool:
         """Return whether a block is present or is being assembled."""
@@ -200,7 +221,7 @@ class BlockPool:
         if is_new and block is not None:
             self.statistics.read_ahead += 1
             try:
-                executor.submit(self._assemble, key, block, assemble, version)
+                executor.submit(self._assemble_ahead, key, block, assemble, version)
             except RuntimeError:  # The pool was closed at the same time.
                 self._discard(key, block)
                 block.error = RuntimeError("the block pool is closed")
@@ -339,6 +360,19 @@ class BlockPool:
         self._history.record_drop(key, block)
         if block.nbytes == nbytes and not memory and (free := block.take_memory()) is not None:
             memory.append(free)
+
+    def _assemble_ahead(
+        self,
+        key: Hashable,
+        block: Block,
+        assemble: Callable[[Bytes], None],
+        version: Callable[[], Hashable | None],
+    ) -> None:
+        """Assemble a block before it is read. Leave a processor to the requests, unless they wait for such blocks."""
+        has_time = not self._hurried_blocks and not block.is_kept
+        with limit_threads(max(1, CORES - 1) if has_time else None):
+            self._assemble(key, block, assemble, version)
+        self._hurried_blocks = HURRIED_BLOCKS if block.is_awaited else max(0, self._hurried_blocks - 1)
 
     def _assemble(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import importlib
 import logging
 import os
 import threading
@@ -107,6 +108,7 @@ def _run(
         is_ready = True
         write_record(_record(statistics.description, ending.is_created))
         ready()
+        threading.Thread(target=_prepare_reading, name="zarrfs-prepare").start()
 
     arguments = _fuse_arguments(filesystem.sources, options)
     max_read = arguments.get("max_read")
@@ -133,6 +135,12 @@ def _run(
     finally:
         if metrics is not None:
             metrics.close()
+
+
+def _prepare_reading() -> None:
+    """Import the native executor, so that the first read does not wait for it. The mount was ready without it."""
+    with suppress(OSError):  # The first read reports it.
+        importlib.import_module("zarrfs.engine.io.native_reading")
 
 
 def _use_one_heap() -> None:

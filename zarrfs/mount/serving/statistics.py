@@ -50,8 +50,9 @@ class RequestCounters:
         """Count the start of a request."""
         with self._lock:
             self.requests[operation] += 1
-            self.active += 1
-            self.max_active = max(self.max_active, self.active)
+            self.active = active = self.active + 1
+            if active > self.max_active:
+                self.max_active = active
 
     def end(self, *, read_nbytes: int = 0, written_nbytes: int = 0) -> None:
         """Count the end of a request that succeeded."""
