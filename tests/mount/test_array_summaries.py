@@ -17,14 +17,16 @@ from zarrfs.engine.native import members
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.mount.fuse import open_directories
 from zarrfs.mount.fuse.control import ControlOperations
+from zarrfs.mount.fuse.open_directories import MAX_EXPENSIVE
 from zarrfs.mount.fuse.operations import ZarrOperations
 from zarrfs.mount.fuse.permissions import Permissions
 from zarrfs.mount.nodes import node_cache, node_opening
 from zarrfs.mount.reading.streams import REVALIDATION_SECONDS
 from zarrfs.mount.serving.dispatch import Dispatcher
 from zarrfs.mount.serving.statistics import RequestCounters
-from zarrfs.mount.tree import summary_lookups
+from zarrfs.mount.tree import group_listing, summary_lookups
 from zarrfs.mount.tree.entries import Directory
+from zarrfs.mount.tree.member_scans import scan_group
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.mount.writing.operations import WritableOperations
 
@@ -473,3 +475,34 @@ def set_times(path: Path) -> None:
     for directory in (path, *path.iterdir()):
         if directory.is_dir():
             os.utime(directory, (1000, 1000))
+
+
+def test_large_groups_are_listed_without_sizes_until_an_entry_is_looked_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path / "s.zarr", 130)
+    monkeypatch.setattr(open_directories, "MAX_MEMBERS", 100)
+    monkeypatch.setattr(group_listing, "MEMBERS_AT_ONCE", 10)
+    monkeypatch.setattr(open_directories, "NAMES_AT_ONCE", 7)
+    scans: list[bool] = []
+
+    def record(*arguments: Any, with_usage: bool) -> Any:
+        scans.append(with_usage)
+        return scan_group(*arguments, with_usage=with_usage)
+
+    monkeypatch.setattr("zarrfs.mount.tree.array_summaries.scan_group", record)
+    operations = operations_of(tmp_path / "s.zarr")
+    handle = operations.opendir("/")
+    entries = list(operations.read_directory("/", handle, 0, True))
+    names = [entry.name for entry in entries]
+    assert len(names) == len(set(names)) == 2 + 1 + 3 * 130
+    assert max(number for number, entry in enumerate(entries) if entry.attributes) < MAX_EXPENSIVE
+    assert scans.count(True) <= 4
+    looked_up = operations.opendir("/")
+    page = operations.read_directory("/", looked_up, 0, True)
+    for name in names[:100]:
+        assert next(page).name == name
+    operations.getattr(f"/{names[99]}")
+    rest = list(operations.read_directory("/", looked_up, 100, True))
+    assert [entry.name for entry in rest] == names[100:]
+    assert all(entry.attributes is not None for entry in rest[30:])

@@ -116,8 +116,8 @@ def test_documents_without_usages(is_native: bool, group: Path, monkeypatch: pyt
     names = [*PREPARATIONS, *REFUSED]
     found = dict(zip(names, scan(group, names, with_usage=False), strict=True))
     complete = dict(zip(names, scan(group, names), strict=True))
-    below = {"link", "many", "deep"}  # What is in directories is not examined.
-    assert {name for name, member in found.items() if member is not None} == {*PREPARATIONS, *below}
+    others = {"link", "linked directory", "many", "deep"}  # Only documents are examined.
+    assert {name for name, member in found.items() if member is not None} == {*PREPARATIONS, *others}
     for name in PREPARATIONS:
         member = complete[name]
         assert member is not None

@@ -20,6 +20,7 @@
 #define MAX_DEPTH 32
 #define ENTRIES_NBYTES 4096
 #define RESULTS 10
+#define MISSING 1
 #define MAX_DOCUMENTS 2 /* of a member that is an array; a directory can contain more */
 #define NS_PER_SECOND 1000000000LL
 
@@ -42,7 +43,6 @@ struct scan {
     int64_t capacity, used; /* the size of the buffer, and how much of it is used */
     int64_t limit;   /* the maximum size of a document */
     int64_t entries; /* how many entries may still be examined */
-    int is_shallow;  /* whether directories in the member are not examined */
     struct document v3, v2, attributes;
     struct stat status; /* of the document that describes the array */
     int64_t keys, nbytes, newest;
@@ -57,7 +57,7 @@ static void count_file(struct scan *scan, const struct stat *status) {
 
 static int read_document(struct scan *scan, int directory, const char *name, struct document *document) {
     int fd = openat(directory, name, READ_FLAGS);
-    if (fd < 0) return -1;
+    if (fd < 0) return errno == ENOENT ? MISSING : -1;
     struct stat status;
     int failed = document->start >= 0 || fstat(fd, &status) || !S_ISREG(status.st_mode) ||
                  status.st_size > scan->limit || status.st_size > scan->capacity - scan->used;
@@ -90,7 +90,6 @@ static int scan_entry(struct scan *scan, int directory, const struct entry *entr
         if (!strcmp(name, V2_ARRAY)) return read_document(scan, directory, name, &scan->v2);
         if (!strcmp(name, V2_ATTRIBUTES)) return read_document(scan, directory, name, &scan->attributes);
         if (!strcmp(name, V2_GROUP)) return -1;
-        if (scan->is_shallow) return 0;
     }
     if (entry->type == DT_DIR) {
         if (depth == MAX_DEPTH) return -1;
@@ -122,12 +121,23 @@ static int scan_directory(struct scan *scan, int directory, int depth) {
     }
 }
 
+/* Read the documents of a member by their names: most time of a listing is otherwise spent on reading the directories
+   of the members. Return -1 as scan_directory does. */
+static int read_documents(struct scan *scan, int directory) {
+    struct stat status;
+    if (!fstatat(directory, V2_GROUP, &status, AT_SYMLINK_NOFOLLOW) || errno != ENOENT) return -1;
+    int v3 = read_document(scan, directory, DOCUMENT, &scan->v3);
+    if (v3 == 0) return !fstatat(directory, V2_ARRAY, &status, AT_SYMLINK_NOFOLLOW) || errno != ENOENT ? -1 : 0;
+    if (v3 != MISSING || read_document(scan, directory, V2_ARRAY, &scan->v2)) return -1;
+    return read_document(scan, directory, V2_ATTRIBUTES, &scan->attributes) < 0 ? -1 : 0;
+}
+
 /* Examine one member. Return -1 if it is not an array that the documents describe completely. */
-static int scan_member(struct scan *scan, int directory, const char *name) {
+static int scan_member(struct scan *scan, int directory, const char *name, int is_shallow) {
     if (!*name || strchr(name, '/') || !strcmp(name, ".") || !strcmp(name, "..")) return -1;
-    int member = openat(directory, name, MEMBER_FLAGS);
+    int member = openat(directory, name, is_shallow ? MEMBER_FLAGS | O_PATH : MEMBER_FLAGS);
     if (member < 0) return -1;
-    int failed = scan_directory(scan, member, 0);
+    int failed = is_shallow ? read_documents(scan, member) : scan_directory(scan, member, 0);
     close(member);
     /* A node with documents of both formats causes a warning. A .zattrs next to a zarr.json has no meaning. */
     return failed || (scan->v3.start < 0) == (scan->v2.start < 0) ? -1 : 0;
@@ -142,10 +152,9 @@ int64_t zarrfs_scan_members(int directory, const char *names, int64_t count, uns
         if (capacity - used < MAX_DOCUMENTS * limit) return i;
         struct scan scan = {.buffer = buffer, .capacity = capacity, .used = used, .limit = limit};
         scan.entries = max_entries;
-        scan.is_shallow = is_shallow;
         scan.v3 = scan.v2 = scan.attributes = none;
         results[0] = -1;
-        if (scan_member(&scan, directory, names)) continue;
+        if (scan_member(&scan, directory, names, is_shallow)) continue;
         struct document document = scan.v3.start >= 0 ? scan.v3 : scan.v2;
         results[0] = document.start;
         results[1] = document.nbytes;

@@ -9,7 +9,9 @@ from __future__ import annotations
 import ctypes
 import os
 import stat
+import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from typing import NamedTuple
 
@@ -35,6 +37,8 @@ FILE_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOF
 
 _RESULTS = 10
 """The number of values that the native function returns for each member."""
+
+_RESULT = struct.Struct(f"={_RESULTS}q")
 
 _V3 = -2
 """The native function returns this in place of the position of the attributes."""
@@ -70,8 +74,8 @@ def scan_members(
 
     A member is None if it has no document of an array or one of more than ``max_document`` bytes, a symbolic link
     anywhere in it, documents of two formats, or more than ``max_entries`` entries, or if it cannot be read: the caller
-    opens it in the ordinary way, which supports everything and reports errors. Without ``with_usage`` only the files of
-    the member itself are examined, not those of directories in it.
+    opens it in the ordinary way, which supports everything and reports errors. Without ``with_usage`` only the
+    documents are examined, not the other entries of the member.
     """
     library = native_library()
     function = None if library is None else _native_function(library)
@@ -110,6 +114,7 @@ def _scan_natively(
 ) -> list[ScannedMember | None]:
     members: list[ScannedMember | None] = []
     buffer = bytearray(max(BUFFER_NBYTES, 2 * max_document))  # an array has at most two documents
+    documents = memoryview(buffer)
     address = ctypes.addressof((ctypes.c_char * len(buffer)).from_buffer(buffer))
     while len(members) < len(names):
         encoded = [os.fsencode(name) for name in names[len(members) :]]
@@ -125,19 +130,16 @@ def _scan_natively(
             not with_usage,
             results,
         )
-        values = results[: count * _RESULTS]
-        for first in range(0, len(values), _RESULTS):
-            start, nbytes, other, other_nbytes, keys, stored, newest, *access = values[
-                first : first + _RESULTS
-            ]
+        values = memoryview(results).cast("B")[: count * _RESULT.size]
+        for start, nbytes, other, other_nbytes, keys, stored, newest, *access in _RESULT.iter_unpack(values):
             if start < 0:
                 members.append(None)
                 continue
             members.append(
                 ScannedMember(
                     3 if other == _V3 else 2,
-                    bytes(buffer[start : start + nbytes]),
-                    None if other < 0 else bytes(buffer[other : other + other_nbytes]),
+                    bytes(documents[start : start + nbytes]),
+                    None if other < 0 else bytes(documents[other : other + other_nbytes]),
                     Usage(keys, stored, newest / 1e9) if with_usage else None,
                     (access[0], access[1], access[2]),
                 )
@@ -176,7 +178,10 @@ class _Scan:
         self._statuses: list[os.stat_result] = []
 
     def member(self, directory: int) -> ScannedMember:
-        self._scan(directory, 0)
+        if self._with_usage:
+            self._scan(directory, 0)
+        else:
+            self._read_documents(directory)
         if (DOCUMENT in self._documents) == (V2_ARRAY in self._documents):
             raise _NotSimpleError
         is_v3 = DOCUMENT in self._documents
@@ -195,6 +200,15 @@ class _Scan:
             (status.st_mode, status.st_uid, status.st_gid),
         )
 
+    def _read_documents(self, directory: int) -> None:
+        for name in (*DOCUMENTS, V2_GROUP):
+            with suppress(FileNotFoundError):
+                os.lstat(name, dir_fd=directory)
+                if name == V2_GROUP:
+                    raise _NotSimpleError
+                if name != V2_ATTRIBUTES or V2_ARRAY in self._documents:
+                    self._read_document(directory, name)
+
     def _scan(self, directory: int, depth: int) -> None:
         with os.scandir(directory) as entries:
             for entry in entries:
@@ -212,8 +226,6 @@ class _Scan:
                 return
             if entry.name == V2_GROUP:
                 raise _NotSimpleError
-            if not self._with_usage:
-                return
         if entry.is_dir(follow_symlinks=False):
             if depth == MAX_DEPTH:
                 raise _NotSimpleError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import stat
 import threading
 from collections.abc import Callable, Iterator
@@ -21,8 +22,16 @@ MAX_SUMMARIZED = 10_000
 entries before it looks them up would need longer than the kernel caches the attributes.
 """
 
+MAX_MEMBERS = 5000
+"""With more members no more attributes are returned than if they were expensive: for the same reason they would only
+be used by programs that look entries up while they read, which the first look-up shows.
+"""
+
 MAX_EXPENSIVE = 32
-"""The same for entries whose attributes are expensive: about one page of the directory."""
+"""The attributes of up to this many entries are returned if they are expensive: about one page of the directory."""
+
+NAMES_AT_ONCE = 64
+"""The number of entries that are listed together if no attributes are needed."""
 
 
 class ListedItem(NamedTuple):
@@ -61,9 +70,9 @@ class ListedName(NamedTuple):
 class OpenDirectory:
     """A directory that a program reads. Thread-safe.
 
-    ``start`` begins a listing; its argument returns whether the attributes of the next entries are probably used. The
-    names of the entries are kept until the directory is closed, so that it can be read
-    again from any offset.
+    ``start`` begins a listing; its argument returns whether the attributes of the next entries are probably used, and
+    its own argument is the number of members of the group. The names of the entries are kept until the directory is
+    closed, so that it can be read again from any offset.
 
     Attributes that are expensive are determined for the first entries only, and for the others if the program looks
     entries up while it reads the directory.
@@ -72,8 +81,9 @@ class OpenDirectory:
         is_looked_up: set if an entry is looked up.
     """
 
-    def __init__(self, start: Callable[[Callable[[], bool]], Iterator[ListedItem]]) -> None:
+    def __init__(self, start: Callable[[Callable[[int], bool]], Iterator[ListedItem]]) -> None:
         self.is_looked_up = False
+        self._max_summarized = MAX_SUMMARIZED
         self._start = start
         self._lock = threading.Lock()
         self._names: list[ListedName] = []
@@ -93,32 +103,43 @@ class OpenDirectory:
                 self._rest = self._start(self._needs_attributes)
         while True:
             with self._lock:
-                entry = self._entry(offset, with_attributes)
-            if entry is None:
+                entries = self._entries(offset, with_attributes)
+            if not entries:
                 return
-            yield entry
-            offset += 1
+            yield from entries
+            offset += len(entries)
 
-    def _needs_attributes(self) -> bool:
-        return self.is_looked_up or (self._with_attributes and len(self._names) < MAX_SUMMARIZED)
+    def _needs_attributes(self, members: int) -> bool:
+        self._max_summarized = MAX_SUMMARIZED if members <= MAX_MEMBERS else MAX_EXPENSIVE
+        return self.is_looked_up or (self._with_attributes and len(self._names) < self._max_summarized)
 
-    def _entry(self, offset: int, with_attributes: bool) -> ListedName | None:
+    def _entries(self, offset: int, with_attributes: bool) -> list[ListedName]:
+        """Return the next entries from an offset on, at least one unless there are no more."""
+        with_attributes = with_attributes and (
+            self.is_looked_up or offset < max(self._max_summarized, MAX_EXPENSIVE)
+        )
         while offset >= len(self._names):
-            item = next(self._rest, None)
-            if item is None:
-                return None
-            self._last = item
-            self._names.append(ListedName(item.name, stat.S_IFDIR if item.is_directory else stat.S_IFREG))
+            items = list(itertools.islice(self._rest, 1 if with_attributes else NAMES_AT_ONCE))
+            if not items:
+                return []
+            self._last = items[-1]
+            self._names += [
+                ListedName(item.name, stat.S_IFDIR if item.is_directory else stat.S_IFREG) for item in items
+            ]
+        if not with_attributes:
+            return self._names[offset : offset + NAMES_AT_ONCE]
         entry = self._names[offset]
         # The last entry of a page is read again for the next page if it did not fit.
         is_last = offset == len(self._names) - 1
-        return self._attributed(entry, offset) if with_attributes and is_last else entry
+        return [self._attributed(entry, offset) if is_last else entry]
 
     def _attributed(self, entry: ListedName, offset: int) -> ListedName:
         item = self._last
         if item is None or item.name != entry.name:
             return entry
-        if not self.is_looked_up and offset >= (MAX_SUMMARIZED if item.is_summarized else MAX_EXPENSIVE):
+        if not self.is_looked_up and offset >= (
+            self._max_summarized if item.is_summarized else MAX_EXPENSIVE
+        ):
             return entry
         try:
             status = item.status()

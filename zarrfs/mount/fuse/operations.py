@@ -153,14 +153,13 @@ class ZarrOperations:
         return entry.modified or self._started
 
     def _file_status(self, size: int, stored_nbytes: int, modified: float) -> dict[str, Any]:
-        return {
-            "st_mode": stat.S_IFREG | self.file_mode,
-            "st_nlink": 1,
-            "st_size": size,
-            "st_blocks": -(-stored_nbytes // BLOCK_NBYTES),
-            "st_blksize": PREFERRED_READ_NBYTES,
-            **self._times_and_owner(modified),
-        }
+        status = self._times_and_owner(modified)
+        status["st_mode"] = stat.S_IFREG | self.file_mode
+        status["st_nlink"] = 1
+        status["st_size"] = size
+        status["st_blocks"] = -(-stored_nbytes // BLOCK_NBYTES)
+        status["st_blksize"] = PREFERRED_READ_NBYTES
+        return status
 
     def _times_and_owner(self, modified: float) -> dict[str, Any]:
         stamp = int(modified * 1e9)
@@ -204,7 +203,7 @@ class ZarrOperations:
         """Return the names in a directory, those of itself and its parent first."""
         return [entry.name for entry in self.read_directory(path, 0, 0, False)]
 
-    def _list(self, path: str, needs_sizes: Callable[[], bool]) -> Iterator[ListedItem]:
+    def _list(self, path: str, needs_sizes: Callable[[int], bool]) -> Iterator[ListedItem]:
         """Yield the entries of a directory. Raises StoreError, before the first entry, if it cannot be listed."""
         directory = self._entry(path)
         if not isinstance(directory, Directory):

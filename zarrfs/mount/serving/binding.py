@@ -8,6 +8,7 @@ import errno
 import importlib
 import os
 import signal
+import stat
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -144,6 +145,12 @@ def _directory_reader(module: Any, layout: StatusLayout) -> Callable[..., int]:
     all attributes if the kernel asks for them (FUSE_READDIRPLUS).
     """
 
+    types = {}
+    for kind in (stat.S_IFREG, stat.S_IFDIR):
+        status_of_type = module.c_stat()
+        layout.write_type(kind, status_of_type)
+        types[kind] = ctypes.byref(status_of_type)
+
     def read_directory(
         fuse: Any, path: bytes, buffer: Any, fill: Callable[..., int], offset: int, file: Any, flags: int
     ) -> int:
@@ -155,8 +162,7 @@ def _directory_reader(module: Any, layout: StatusLayout) -> Callable[..., int]:
         for name, kind, attributes, _ in entries:
             offset += 1
             if attributes is None:
-                layout.write_type(kind, status)
-                is_full = fill(buffer, os.fsencode(name), reference, offset, 0)
+                is_full = fill(buffer, os.fsencode(name), types[kind], offset, 0)
             else:
                 layout.write(attributes, status)
                 is_full = fill(buffer, os.fsencode(name), reference, offset, FILL_DIR_PLUS)

@@ -51,8 +51,12 @@ class StatusLayout:
         """
         get = attributes.get
         self._integers.pack_into(target, 0, *[get(name, 0) for name in self._names])
+        converted, parts = 0, (0, 0)
         for name, offset, packer in self._times:
-            packer.pack_into(target, offset, *divmod(get(name, 0), NANOSECONDS))
+            value = get(name, 0)
+            if value != converted:  # All times of a file are usually equal.
+                converted, parts = value, divmod(value, NANOSECONDS)
+            packer.pack_into(target, offset, *parts)
 
     def write_type(self, mode: int, target: ctypes.Structure) -> None:
         """Set the mode of a structure, which contains the type of a file, and all other bytes to 0."""

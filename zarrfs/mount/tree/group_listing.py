@@ -54,10 +54,11 @@ class GroupListing:
         if self._summaries is not None:
             self._summaries.rescan()
 
-    def group(self, path: str, needs_sizes: Callable[[], bool]) -> Iterator[ListedEntry]:
+    def group(self, path: str, needs_sizes: Callable[[int], bool]) -> Iterator[ListedEntry]:
         """Yield the entries of the group at a path relative to the root, in the order of the members.
 
-        ``needs_sizes`` is asked meanwhile whether the sizes of the next files are probably used.
+        ``needs_sizes`` is asked meanwhile, with the number of members, whether the sizes of the next files are
+        probably used.
 
         Raises StoreError, before the first entry, if the store cannot list the group.
         """
@@ -72,7 +73,7 @@ class GroupListing:
             part = names[start : start + MEMBERS_AT_ONCE]
             scanned = None
             if self._summaries is not None:
-                scanned = self._summaries.scan(parent, path, part, with_usage=needs_sizes())
+                scanned = self._summaries.scan(parent, path, part, with_usage=needs_sizes(len(names)))
             if scanned is None:
                 for name, record in self._members(parent, path, part):
                     yield from self._entries(path, name, record, known)

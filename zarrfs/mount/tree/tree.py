@@ -244,13 +244,13 @@ class Tree:
         return sorted(entry.name for entry in self.list_entries(directory))
 
     def list_entries(
-        self, directory: Directory, needs_sizes: Callable[[], bool] = lambda: True
+        self, directory: Directory, needs_sizes: Callable[[int], bool] = lambda _: True
     ) -> Iterator[ListedEntry]:
         """Yield the entries of a directory, in no particular order.
 
-        Members are opened while the entries are consumed. ``needs_sizes`` is asked meanwhile whether the sizes of the
-        next files are probably used. Raises StoreError, before the first entry, if the store
-        cannot list the group.
+        Members are opened while the entries are consumed. ``needs_sizes`` is asked meanwhile, with the number of
+        members, whether the sizes of the next files are probably used. Raises StoreError, before the first entry, if
+        the store cannot list the group.
         """
         node = directory.node
         if directory.files is not None:

@@ -113,7 +113,7 @@ class FileOperations(ZarrOperations):
             self._entry(path)
         return 0
 
-    def _list(self, path: str, needs_sizes: Callable[[], bool]) -> Iterator[ListedItem]:
+    def _list(self, path: str, needs_sizes: Callable[[int], bool]) -> Iterator[ListedItem]:
         prefix = path.rstrip("/") + "/"
         pending = set(self._pending.names(path))
         for item in super()._list(path, needs_sizes):
