@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -77,6 +77,52 @@ def test_known_metadata_is_used_while_the_server_does_not_respond(
     store.set("a/zarr.json", b"{1}")
     while store.get("a/zarr.json") != b"{1}":
         """The request that tells that the server responds again may be in progress."""
+
+
+def test_reads_fail_early_while_no_request_is_answered(gate: Gate) -> None:
+    """The first read waits for the time limit. Programs and the kernel then repeat it."""
+    store = make_store(gate, 2 * LIMIT, stale=LIMIT)
+    gate.opened.clear()
+    with pytest.raises(StoreError, match=r"did not respond within 0\.4 s"):
+        store.get("a/c/0")
+    reads: list[Callable[[], object]] = [
+        lambda: store.get("a/c/0"),
+        lambda: store.get("a/zarr.json"),
+        lambda: store.get_ranges("a/c/0", [(0, 2)]),
+        lambda: store.size("a/c/0"),
+    ]
+    for read in reads:
+        with pytest.raises(StoreError, match=r"did not respond within 0\.2 s"):
+            read()
+    with pytest.raises(StoreError, match=r"did not respond within 0\.4 s"):
+        store.set("b", b"x")
+    store.timeout = 100.0
+    abandoned = store._threads.start(lambda: store._run(lambda: None))
+    gate.opened.set()
+    abandoned.done.wait()
+    assert store.get("a/c/0") == b"chunk"
+    assert not store._is_hung
+
+
+def test_a_slow_request_does_not_shorten_others_while_some_are_answered(gate: Gate) -> None:
+    store = make_store(gate, LIMIT)
+    started, release = threading.Event(), threading.Event()
+
+    def slow() -> None:
+        started.set()
+        release.wait()
+
+    def answer_others() -> None:
+        started.wait()
+        store._run(lambda: None)
+
+    other = threading.Thread(target=answer_others)
+    other.start()
+    with pytest.raises(StoreError, match="did not respond"):
+        store._call(slow, "slow")
+    other.join()
+    release.set()
+    assert not store._is_hung
 
 
 def test_errors_and_values_are_passed_on(gate: Gate) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -188,6 +188,7 @@ def _open_on_server(
 ) -> tuple[TimeoutStore, str]:
     """Return a store whose operations are repeated and limited in time, and the path in it."""
     mode = "r+" if options.writable else "r"
+    storage = _with_client_timeout(location, storage, options.timeout)
     task = DaemonThreads(1).start(lambda: open_store(location, mode=mode, storage_options=storage))
     if not task.done.wait(options.timeout):
         raise MountError(
@@ -199,6 +200,27 @@ def _open_on_server(
     store, inner = task.result
     retrying = RetryStore(store, attempts=options.retries + 1) if options.retries else store
     return TimeoutStore(retrying, options.timeout, _is_metadata), inner
+
+
+def _with_client_timeout(
+    location: str, storage: dict[str, object] | None, timeout: float
+) -> dict[str, object] | None:
+    """Return the storage options of a web server with a time limit for the requests of the client.
+
+    A request that was given up otherwise occupies its connection and its thread for minutes if the connection was lost
+    without a message, so that requests wait when the server can be reached again.
+    """
+    if scheme_of(location) not in ("http", "https"):
+        return storage
+    try:
+        from aiohttp import ClientTimeout
+    except ImportError:  # reported when the store is opened
+        return storage
+    options = dict(storage or {})
+    client = options.get("client_kwargs") or {}
+    if isinstance(client, Mapping) and "timeout" not in client:
+        options["client_kwargs"] = {**client, "timeout": ClientTimeout(total=timeout)}
+    return options
 
 
 def _is_metadata(key: str) -> bool:

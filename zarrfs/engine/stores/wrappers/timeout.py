@@ -97,7 +97,8 @@ class TimeoutStore(WrapperStore):
 
     The results of listings, and the values and sizes of keys for which ``is_metadata`` is true, are remembered. If the
     server does not respond within ``STALE_SECONDS``, the remembered result is returned, and a warning is logged once.
-    While no request is answered, remembered results are returned at once.
+    While no request is answered, remembered results are returned at once. Other reads then fail after
+    ``STALE_SECONDS``: programs and the kernel repeat a read that failed, and each would take ``timeout`` seconds.
     """
 
     def __init__(
@@ -115,15 +116,19 @@ class TimeoutStore(WrapperStore):
         self._remembered: OrderedDict[tuple[str, str], Any] = OrderedDict()
         self._lock = threading.Lock()
         self._is_hung = False
+        self._responses = 0
         self._probe: _Task | None = None
         """A request that succeeds when the server responds again."""
 
     def _call(self, operation: Callable[[], T], key: str, timeout: float | None = None) -> T:
         """Return the result of an operation. Raises StoreError when the time is over."""
+        responses = self._responses
         task = self._threads.start(lambda: self._run(operation))
         limit = self.timeout if timeout is None else timeout
         if not task.done.wait(limit):
             task.is_abandoned = True
+            if self._responses == responses:
+                self._is_hung = True
             where = f"{self.url}/{key}" if key else self.url
             raise StoreError(
                 f"{where}: the server did not respond within {limit:g} s (--timeout)", errno.ETIMEDOUT
@@ -132,10 +137,15 @@ class TimeoutStore(WrapperStore):
             raise task.error
         return cast(T, task.result)
 
+    def _read(self, operation: Callable[[], T], key: str) -> T:
+        """Return the result of an operation that changes nothing, as ``_call`` does."""
+        return self._call(operation, key, self._stale if self._is_hung else None)
+
     def _run(self, operation: Callable[[], T]) -> T:
         try:
             return operation()
         finally:
+            self._responses += 1
             self._is_hung = False  # an error is also a response
 
     def _call_remembering(self, name: str, key: str, operation: Callable[[], T]) -> T:
@@ -150,7 +160,7 @@ class TimeoutStore(WrapperStore):
             return result
 
         if not is_remembered:
-            return self._call(run, key)
+            return self._read(run, key)
         if self._is_hung:
             if self._probe is None or self._probe.done.is_set():
                 self._probe = self._threads.start(lambda: self._run(run))
@@ -181,19 +191,19 @@ class TimeoutStore(WrapperStore):
     def get(self, key: str) -> Buffer | None:
         if self._is_metadata(key):
             return self._call_remembering("get", key, lambda: self.store.get(key))
-        return self._call(lambda: self.store.get(key), key)
+        return self._read(lambda: self.store.get(key), key)
 
     def get_within(self, key: str, max_nbytes: int | None) -> Buffer | None:
         if self._is_metadata(key):
             return self._call_remembering("get", key, lambda: self.store.get_within(key, max_nbytes))
-        return self._call(lambda: self.store.get_within(key, max_nbytes), key)
+        return self._read(lambda: self.store.get_within(key, max_nbytes), key)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         if self._is_metadata(key):
             # Documents are read as one range, whose length limits their size.
             name = f"get_ranges {list(ranges)}"
             return self._call_remembering(name, key, lambda: self.store.get_ranges(key, ranges))
-        return self._call(lambda: self.store.get_ranges(key, ranges), key)
+        return self._read(lambda: self.store.get_ranges(key, ranges), key)
 
     def get_into(self, key: str, out: memoryview) -> int | None:
         # An operation that is given up must not write to the memory of the caller later.
@@ -208,19 +218,19 @@ class TimeoutStore(WrapperStore):
     def size(self, key: str) -> int | None:
         if self._is_metadata(key):
             return self._call_remembering("size", key, lambda: self.store.size(key))
-        return self._call(lambda: self.store.size(key), key)
+        return self._read(lambda: self.store.size(key), key)
 
     def version(self, key: str) -> Any:
-        return self._call(lambda: self.store.version(key), key)
+        return self._read(lambda: self.store.version(key), key)
 
     def list_dir(self, prefix: str = "") -> Listing:
         return self._call_remembering("list_dir", prefix, lambda: self.store.list_dir(prefix))
 
     def list_prefix(self, prefix: str = "") -> Iterator[str]:
-        return iter(self._call(lambda: list(self.store.list_prefix(prefix)), prefix))
+        return iter(self._read(lambda: list(self.store.list_prefix(prefix)), prefix))
 
     def usage(self, prefix: str = "") -> Usage:
-        return self._call(lambda: self.store.usage(prefix), prefix)
+        return self._read(lambda: self.store.usage(prefix), prefix)
 
     def set(self, key: str, value: Buffer) -> None:
         copied = bytes(value)  # the caller may change its buffer when the operation has been given up
