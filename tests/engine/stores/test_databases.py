@@ -5,16 +5,15 @@ from __future__ import annotations
 import errno
 import sqlite3
 import tracemalloc
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import mongomock
 import pytest
 
-from zarrfs.engine.stores.base import Store, ValueTooLargeError
+from tests.engine.stores.every_store import STORES
+from zarrfs.engine.stores.base import ValueTooLargeError
 from zarrfs.engine.stores.databases.dbm import DBMStore
-from zarrfs.engine.stores.databases.lmdb import LMDBStore
 from zarrfs.engine.stores.databases.mongodb import MongoDBStore
 from zarrfs.engine.stores.databases.sqlite import SQLiteStore
 from zarrfs.errors import StoreError
@@ -38,9 +37,9 @@ def test_the_url_of_mongodb_names_database_and_collection(url: str, expected: st
     assert client[database][collection].count_documents({}) == 1
 
 
-@pytest.mark.parametrize("opener", [SQLiteStore, LMDBStore])
-def test_a_value_that_is_too_large_is_not_read(opener: Callable[[Path], Store], tmp_path: Path) -> None:
-    with opener(tmp_path / "a.db") as store:
+@pytest.mark.parametrize("kind", ["sqlite", "lmdb", "redis"])
+def test_a_value_that_is_too_large_is_not_read(kind: str, tmp_path: Path) -> None:
+    with closing(STORES[kind](tmp_path)) as store:
         store.set("a", bytes(1 << 25))
         tracemalloc.start()
         try:

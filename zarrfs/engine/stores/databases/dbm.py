@@ -58,6 +58,8 @@ def find_library_name(path: str) -> str | None:
 class DBMStore(KeyValueStore):
     """Values in a dbm file. Safe to use from several threads; a lock serializes them. Only one process may write.
 
+    The libraries return complete values only, so that a value is read before its size is compared with a limit.
+
     Raises LocationError if the file cannot be opened or its library is not supported.
     """
 

@@ -20,6 +20,8 @@ MAX_VALUE_NBYTES = 16 << 20
 class MongoDBStore(KeyValueStore):
     """Values in one collection. Safe to use from several threads and processes. A value has less than 16 MiB.
 
+    Because of this limit of the server, the size of a value is compared with other limits after it has been read.
+
     ``url`` is ``mongodb://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?collection=COLLECTION]``. If a ``client`` is given,
     it is used and not closed. Raises LocationError if the server does not respond.
     """

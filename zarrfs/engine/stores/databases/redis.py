@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
-from zarrfs.engine.stores.base import Buffer, ByteRange, check_key
+from zarrfs.engine.stores.base import Buffer, ByteRange, ValueTooLargeError, check_key
 from zarrfs.engine.stores.databases.base import KeyValueStore, decode_key, encode_key, load_library
 from zarrfs.errors import LocationError, StoreError
 
@@ -61,22 +61,44 @@ class RedisStore(KeyValueStore):
         value: bytes | None = self._call("get", key)
         return value
 
+    def get_within(self, key: str, max_nbytes: int | None) -> Buffer | None:
+        """Return the value. The server sends at most ``max_nbytes`` and one more byte of a value that is too large."""
+        if max_nbytes is None:
+            return self.get(key)
+        found = self._read_ranges(key, [ByteRange(0, max_nbytes + 1)])
+        if found is None:
+            return None
+        nbytes, (value,) = found
+        if nbytes > max_nbytes:
+            raise ValueTooLargeError(nbytes, max_nbytes)
+        return value
+
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        """Return the bytes of each range. One transaction reads all of them: one round trip, and one version."""
+        """Return the bytes of each range."""
+        found = self._read_ranges(key, ranges)
+        return None if found is None else list(found[1])
+
+    def _read_ranges(self, key: str, ranges: Sequence[ByteRange]) -> tuple[int, list[bytes]] | None:
+        """Return the size of a value and the bytes of each range, None if the key is missing.
+
+        One transaction reads all of them: one round trip, and one version.
+        """
         self._check_open()
         name = encode_key(self._key_prefix + check_key(key))
         try:
             with self._client.pipeline(transaction=True) as pipeline:
                 pipeline.exists(name)
+                pipeline.strlen(name)
                 for start, length in ranges:
                     # The last byte is inclusive, and -1 is that of the value. A range without bytes cannot be stated.
                     pipeline.getrange(name, start, -1 if length is None else max(0, start + length - 1))
-                exists, *values = pipeline.execute()
+                exists, nbytes, *values = pipeline.execute()
         except self._error as error:
             raise StoreError(f"{self._display_url}: {key}: {error}") from error
         if not exists:
             return None
-        return [value if length != 0 else b"" for (_, length), value in zip(ranges, values, strict=True)]
+        parts = zip(ranges, values, strict=True)
+        return int(nbytes), [value if length != 0 else b"" for (_, length), value in parts]
 
     def size(self, key: str) -> int | None:
         length = int(self._call("strlen", check_key(key)))
