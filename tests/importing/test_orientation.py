@@ -222,6 +222,46 @@ def test_a_sheared_transformation_is_kept_without_qform(tmp_path: Path) -> None:
         SimpleITK.ReadImage(str(tmp_path / "b.nii"))
 
 
+@pytest.mark.parametrize("angles", [(0, 0, 0), (np.pi / 2, 0, np.pi), (0.3, -0.2, 0.1)])
+@pytest.mark.parametrize("distance", [None, 4.0])
+@pytest.mark.usefixtures("caplog")
+def test_a_plane_keeps_its_position(
+    angles: tuple[float, float, float], distance: float | None, tmp_path: Path
+) -> None:
+    """A header without a distance of planes has a third vector of zeros."""
+    affine = affine_of(rotation(angles), (2.0, 3.0, distance or 1.0), (5.0, 6.0, 30.0))
+    image = nibabel.Nifti1Image(DATA[:, :, 0], affine)
+    image.header.set_xyzt_units("mm")
+    if distance is None:
+        image.header["vox_offset"] = 352
+        for row in "xyz":
+            image.header[f"srow_{row}"][2] = 0
+        image.header["qform_code"] = 0
+        image.header["sform_code"] = 1
+        (tmp_path / "a.nii").write_bytes(image.header.binaryblock + bytes(4) + DATA[:, :, 0].tobytes("F"))
+    else:
+        nibabel.save(image, tmp_path / "a.nii")
+    import_files([tmp_path / "a.nii"], tmp_path / "image.zarr")
+    export(tmp_path / "image.zarr", tmp_path / "b.nii")
+    copy = nibabel.load(tmp_path / "b.nii")
+    assert copy.shape == (*DATA.shape[:2], 1)
+    np.testing.assert_allclose(copy.affine, affine, atol=1e-5)
+    np.testing.assert_array_equal(np.asanyarray(copy.dataobj)[:, :, 0], DATA[:, :, 0])
+
+
+@pytest.mark.parametrize("origin", [(0.0, 0.0, 0.0), (5.0, 6.0, 0.0)])
+def test_a_plane_through_the_origin_is_two_dimensional(
+    origin: tuple[float, float, float], tmp_path: Path
+) -> None:
+    affine = affine_of(np.eye(3), (2.0, 3.0, 4.0), origin)
+    nibabel.save(nibabel.Nifti1Image(DATA[:, :, 0], affine), tmp_path / "a.nii")
+    import_files([tmp_path / "a.nii"], tmp_path / "image.zarr")
+    export(tmp_path / "image.zarr", tmp_path / "b.nii")
+    copy = nibabel.load(tmp_path / "b.nii")
+    assert copy.shape == DATA.shape[:2]
+    np.testing.assert_allclose(copy.affine[:, [0, 1, 3]], affine[:, [0, 1, 3]], atol=1e-5)
+
+
 def test_oblique_axes_are_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write_nifti(tmp_path / "a.nii", affine_of(rotation((0.1, 0, 0)), (1, 1, 1), (0, 0, 0)))
     with caplog.at_level(logging.WARNING, "zarrfs"):

@@ -13,7 +13,7 @@ from zarrfs.engine.stores.databases.base import load_library
 from zarrfs.errors import LocationError, UnsupportedError, ZarrError
 from zarrfs.foreign.contiguous import ContiguousValues, path_stamp
 from zarrfs.foreign.image_groups import ImageAxis, image_nodes
-from zarrfs.foreign.medical.spatial_axes import oriented_axes
+from zarrfs.foreign.medical.spatial_axes import is_outside_plane, oriented_axes
 from zarrfs.foreign.presented_store import PresentedArray, PresentedStore, is_presentable, plane_chunks
 from zarrfs.foreign.stored_values import stored_values
 from zarrfs.ngff.units import unit_name
@@ -36,7 +36,8 @@ def open_nifti(path: str) -> PresentedStore:
 
     The axes have the names x, y, z, t, c in the order of the file, whatever directions they have. Scale, position and
     orientation of x, y and z are those of the affine transformation. A file whose transformation has the code 0 states
-    no orientation, and its position is 0.
+    no orientation, and its position is 0. A two-dimensional image has an axis z of length 1 if its plane does not
+    contain the origin of the coordinates, because x and y cannot state its position then.
 
     Raises LocationError for a damaged file, and UnsupportedError for types that are not numbers.
     """
@@ -47,11 +48,11 @@ def open_nifti(path: str) -> PresentedStore:
         sizes = [int(length) for length in proxy.shape]
         stored, offset = np.dtype(proxy.dtype), int(proxy.offset)
         slope, intercept = float(proxy.slope), float(proxy.inter)
-        zooms = [float(zoom) for zoom in header.get_zooms()]
+        zooms = [float(zoom) for zoom in header["pixdim"][1:]]
         units = header.get_xyzt_units()
         time_origin = float(header["toffset"])
         has_affine = bool(int(header["sform_code"]) > 0 or int(header["qform_code"]) > 0)
-        affine = np.asarray(image.affine, np.float64)
+        affine = np.array(image.affine, np.float64)
         name = bytes(header["descrip"]).split(b"\0")[0].decode("utf-8", "replace")
     except ZarrError:
         raise
@@ -61,6 +62,18 @@ def open_nifti(path: str) -> PresentedStore:
         raise UnsupportedError(f"{path} has data type {stored}; expected numbers")
     if not 0 < len(sizes) <= len(AXES):
         raise UnsupportedError(f"{path} has {len(sizes)} dimensions; expected 1 to {len(AXES)}")
+    axes = [_axis(AXES[number], zooms[number], units, time_origin) for number in range(len(sizes))]
+    if has_affine:
+        spatial = None
+        if len(sizes) == 2 and is_outside_plane(affine[:3, :2].T, affine[:3, 3]):
+            third = _axis("z", zooms[2], units, time_origin)
+            if not affine[:3, 2].any():  # the header states no distance of planes
+                affine[:3, 2] = np.cross(affine[:3, 0], affine[:3, 1])
+                affine[:3, 2] *= third.scale / math.hypot(*affine[:3, 2])
+            spatial = oriented_axes([*axes, third], affine[:3, :3].T, affine[:3, 3])
+            sizes += [] if spatial is None else [1]
+        count = min(3, len(sizes))
+        axes[:3] = spatial or oriented_axes(axes[:3], affine[:3, :count].T, affine[:3, 3]) or axes[:3]
     with open(path, "rb") as stream:
         compression = "gzip" if stream.read(2) == GZIP_MAGIC else None
     shape = tuple(reversed(sizes))
@@ -79,9 +92,6 @@ def open_nifti(path: str) -> PresentedStore:
 
     dtype = np.dtype("f8") if is_scaled else stored.newbyteorder("=")
     array = PresentedArray(shape, plane_chunks(shape, dtype.itemsize), dtype, read)
-    axes = [_axis(AXES[number], zooms[number], units, time_origin) for number in range(len(sizes))]
-    if has_affine:
-        axes[:3] = oriented_axes(axes[:3], affine[:3, : len(axes[:3])].T, affine[:3, 3]) or axes[:3]
     nodes = image_nodes(array, axes[::-1], name)
     return PresentedStore(f"file://{path}", nodes, lambda: path_stamp(path), lambda: os.close(fd))
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from zarrfs.foreign.image_groups import ImageAxis
 from zarrfs.ngff.orientation import nearest_orientations
 
-__all__ = ["LPS_TO_RAS", "is_plain", "oriented_axes"]
+__all__ = ["LPS_TO_RAS", "is_outside_plane", "is_plain", "oriented_axes"]
 
 LPS_TO_RAS = np.array([-1.0, -1.0, 1.0])
 """The signs that convert left, posterior, superior to right, anterior, superior, and back."""
@@ -60,6 +60,20 @@ def oriented_axes(
         )
         for axis, length, position, orientation in zip(axes, lengths, positions, orientations, strict=True)
     ]
+
+
+def is_outside_plane(vectors: npt.NDArray[np.float64], origin: npt.NDArray[np.float64]) -> bool:
+    """Return whether a position is outside the plane through 0 that two vectors span, by more than rounding.
+
+    ``vectors`` has a row for each vector.
+    """
+    if not (np.isfinite(vectors).all() and np.isfinite(origin).all()):
+        return False
+    with np.errstate(all="ignore"):
+        units = vectors / _lengths(vectors)[:, np.newaxis]
+        normal = np.cross(*units)
+        distance = abs(float(normal @ origin)) / math.hypot(*normal)
+    return bool(distance > MAX_ROUNDING * math.hypot(*origin))
 
 
 def is_plain(vectors: npt.NDArray[np.float64]) -> bool:
