@@ -19,6 +19,9 @@ from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 
 __all__ = ["RequestedValues", "Requests"]
 
+GROUP = 2
+"""The number of requests that are begun in one step of the event loop."""
+
 Request = Callable[[str], Coroutine[Any, Any, Buffer]]
 
 
@@ -42,6 +45,7 @@ class Requests:
         self._lock = threading.Lock()
         self._futures: dict[str, Future[Buffer]] = {}
         self._tasks: set[asyncio.Task[Buffer]] = set()
+        self._ended = False
         self._send(count)
 
     def take(self, key: str) -> Future[Buffer] | None:
@@ -65,7 +69,12 @@ class Requests:
             self._loop.call_soon_threadsafe(self._start, batch)
 
     def _start(self, batch: list[tuple[str, Future[Buffer]]]) -> None:
-        for path, future in batch:
+        if self._ended:
+            return
+        # The event loop begins to open all connections of a group before it sends the first request of it.
+        if len(batch) > GROUP:
+            self._loop.call_soon(self._start, batch[GROUP:])
+        for path, future in batch[:GROUP]:
             task = self._loop.create_task(self._request(path))
             self._tasks.add(task)
             task.add_done_callback(partial(self._finish, future))
@@ -91,6 +100,7 @@ class Requests:
         self._loop.call_soon_threadsafe(self._cancel)
 
     def _cancel(self) -> None:
+        self._ended = True
         for task in self._tasks:
             task.cancel()
 
