@@ -1,7 +1,9 @@
 """The programs that ``benchmarks.viewer_window`` measures: the viewer of zarrfs, and napari.
 
-Each runs in its own process and is used through its window. It also reads commands from standard input, one per line,
-for what has no key in both programs, and answers ``report`` with one line of JSON on standard output.
+``python -m benchmarks.viewer_programs NAME LOCATION SCRATCH`` runs one of them in a process of its own that imports
+little else, so that its memory is that of the program. ``SCRATCH`` is an empty directory. The program is used through
+its window. It also reads commands from standard input, one per line, for what has no key in both programs, and answers
+``report`` with one line of JSON on standard output.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ import json
 import os
 import resource
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -85,7 +86,7 @@ def _answer(values: dict[str, float]) -> None:
     sys.stdout.flush()
 
 
-def run_viewer(location: str) -> None:
+def run_viewer(location: str, scratch: str) -> None:
     """Run the viewer of zarrfs until its window is closed."""
     from PyQt6.QtCore import QSettings, QSocketNotifier, QTimer
     from zarrfs_viewer.qt.support.garbage import GuiThreadCollector
@@ -94,44 +95,43 @@ def run_viewer(location: str) -> None:
 
     application = make_application()
     collector = GuiThreadCollector(application)
-    with tempfile.TemporaryDirectory() as scratch:
-        window = MainWindow(QSettings(f"{scratch}/settings.ini", QSettings.Format.IniFormat), in_steps=True)
-        window.show()
-        window.complete_in_steps()
-        window.call_when_complete(collector.freeze)
-        timer = QTimer()
-        monitor = EventLoopMonitor(timer)
-        is_ready: list[bool] = []
+    window = MainWindow(QSettings(f"{scratch}/settings.ini", QSettings.Format.IniFormat), in_steps=True)
+    window.show()
+    window.complete_in_steps()
+    window.call_when_complete(collector.freeze)
+    timer = QTimer()
+    monitor = EventLoopMonitor(timer)
+    is_ready: list[bool] = []
 
-        def run(command: str) -> None:
-            name, _, value = command.partition(" ")
-            if name == "open":
-                window.open_location(location)
-            elif name == "jump":
-                window.dimensions.set_position(0, int(value))
-            elif name == "zoom":
-                window.canvas.fit() if value == "fit" else window.canvas.one_to_one()
-            elif name == "report":
-                report()
-            elif name == "quit":
-                window.close()
+    def run(command: str) -> None:
+        name, _, value = command.partition(" ")
+        if name == "open":
+            window.open_location(location)
+        elif name == "jump":
+            window.dimensions.set_position(0, int(value))
+        elif name == "zoom":
+            window.canvas.fit() if value == "fit" else window.canvas.one_to_one()
+        elif name == "report":
+            report()
+        elif name == "quit":
+            window.close()
 
-        def report() -> None:
-            """Answer. The first answer waits until all parts of the window exist and the engine is imported."""
-            if is_ready or (window.is_complete and window.session.worker.is_idle):
-                is_ready.append(True)
-                _answer(monitor.report())
-            else:
-                QTimer.singleShot(1, report)
+    def report() -> None:
+        """Answer. The first answer waits until all parts of the window exist and the engine is imported."""
+        if is_ready or (window.is_complete and window.session.worker.is_idle):
+            is_ready.append(True)
+            _answer(monitor.report())
+        else:
+            QTimer.singleShot(1, report)
 
-        notifier = _read_commands(QSocketNotifier, run)
-        application.exec()
-        notifier.setEnabled(False)
-        timer.stop()
-        collector.stop()
+    notifier = _read_commands(QSocketNotifier, run)
+    application.exec()
+    notifier.setEnabled(False)
+    timer.stop()
+    collector.stop()
 
 
-def run_napari(location: str) -> None:
+def run_napari(location: str, scratch: str) -> None:
     """Run napari, which reads with dask as usual, until its window is closed."""
     import dask.array
     import napari
@@ -166,3 +166,6 @@ def run_napari(location: str) -> None:
 
 
 PROGRAMS = {"zarrfs": run_viewer, "napari": run_napari}
+
+if __name__ == "__main__":
+    PROGRAMS[sys.argv[1]](*sys.argv[2:])

@@ -28,7 +28,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.viewer_programs import PROGRAMS, STEP_KEYS
+from benchmarks.viewer_programs import STEP_KEYS
 from benchmarks.x_screen import Area, Screen, ScreenError
 
 STEPS = 60
@@ -199,8 +199,8 @@ def _screen() -> Iterator[str]:
 
 def run_in_process(python: str, name: str, location: str, planes: int) -> dict[str, float]:
     """Run one program with its own virtual screen, and return its measurements."""
-    command = [python, "-m", "benchmarks.viewer_window", "--program", name, "--keep", location]
-    with _screen() as display, Screen(display) as screen:
+    with _screen() as display, Screen(display) as screen, tempfile.TemporaryDirectory() as scratch:
+        command = [python, "-m", "benchmarks.viewer_programs", name, location, scratch]
         environment = {**os.environ, "LIBGL_ALWAYS_SOFTWARE": "1", "DISPLAY": display}
         environment["QT_QPA_PLATFORM"] = "xcb"
         screen.set_key_repeat(*REPEAT_MILLISECONDS)
@@ -241,7 +241,7 @@ def table(results: dict[str, dict[str, float]]) -> str:
 
 
 def main() -> None:
-    """Run the programs and print the table, or run one program in this process."""
+    """Run the programs and print the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -251,11 +251,7 @@ def main() -> None:
     parser.add_argument(
         "--keep", type=Path, metavar="DIRECTORY", help="the directory of the volume; existing data is used"
     )
-    parser.add_argument("--program", choices=tuple(PROGRAMS), help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.program is not None:
-        PROGRAMS[options.program](str(options.keep))
-        return
     with tempfile.TemporaryDirectory() as scratch:
         directory = options.keep or Path(scratch) / "volume.zarr"
         if not directory.exists():

@@ -12,7 +12,7 @@ import zarrfs
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.ngff.geometry import MAX_UNIT_LENGTH, Ancestor, ArrayAxis, Geometry, array_geometry
 from zarrfs.ngff.parse import parse
-from zarrfs.ngff.units import PREFIXES, SYMBOL_PREFIXES, convert
+from zarrfs.ngff.units import LENGTHS, PREFIXES, SYMBOL_PREFIXES, TIMES, convert, unit_name
 
 SPACE = [{"name": name, "type": "space", "unit": "micrometer"} for name in "zyx"]
 
@@ -205,3 +205,11 @@ def test_the_prefixes_of_units_are_those_of_astropy() -> None:
         for unit in ("m", "s"):
             expected = float(astropy.units.Unit(f"{prefix}{unit}").to(unit))
             assert convert(1.0, f"{prefix}{unit}", unit) == pytest.approx(expected, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("unit", [*LENGTHS, *TIMES])
+def test_each_known_unit_has_a_name_of_the_same_size(unit: str) -> None:
+    name = unit_name(unit)
+    assert name is not None
+    assert convert(1.0, unit, name) == 1.0
+    assert unit_name(name) == name

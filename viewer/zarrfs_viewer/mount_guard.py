@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import subprocess
 
 __all__ = ["MountGuard", "remove_mounts"]
 
@@ -29,6 +32,8 @@ class MountGuard:
 
     def add(self, mount_point: Path) -> None:
         """Remove this mount when the process ends."""
+        import subprocess
+
         if self._process is None:
             # A session of its own: Ctrl+C in the terminal must not terminate the guard process.
             self._process = subprocess.Popen(
@@ -43,6 +48,8 @@ class MountGuard:
 
     def close(self) -> None:
         """Close the input of the guard process, so that it removes the mounts, and wait until it has exited. Blocks."""
+        import subprocess
+
         process, self._process = self._process, None
         if process is not None and process.stdin is not None:
             process.stdin.close()

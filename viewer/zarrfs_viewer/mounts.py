@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 import os
-import tempfile
 import threading
+from functools import cached_property
 from pathlib import Path
 
 from zarrfs.logs import logger
@@ -30,12 +30,19 @@ class Mounts:
 
     def __init__(self, directory: Path | None = None) -> None:
         self.suffix = ".npy"
-        runtime = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
-        base = directory or Path(runtime) / f"zarrfs-viewer-{os.getuid()}"
-        self._directory = base / f"{os.getpid()}-{next(_numbers)}"
+        self._base = directory
+        self._number = next(_numbers)
         self._mounted: set[Path] = set()
         self._guard = MountGuard()
         self._lock = threading.Lock()
+
+    @cached_property
+    def _directory(self) -> Path:
+        from tempfile import gettempdir  # imports half a megabyte of modules
+
+        runtime = os.environ.get("XDG_RUNTIME_DIR") or gettempdir()
+        base = self._base or Path(runtime) / f"zarrfs-viewer-{os.getuid()}"
+        return base / f"{os.getpid()}-{self._number}"
 
     def _mount_point(self, location: str) -> Path:
         import hashlib  # loads OpenSSL

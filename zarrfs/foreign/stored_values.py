@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import math
 import os
-import shutil
-import tempfile
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
@@ -67,6 +63,9 @@ def stored_values(
 
 def _decompressed(fd: int, offset: int, nbytes: int, compression: str, path: str) -> int:
     """Return the descriptor of an unnamed file with the first ``nbytes`` bytes of the compressed data."""
+    import bz2
+    import gzip
+
     openers: dict[str, Callable[[BinaryIO], Any]] = {"gzip": gzip.open, "zlib": _Zlib, "bzip2": bz2.open}
     with os.fdopen(os.dup(fd), "rb") as stream:
         stream.seek(offset)
@@ -91,6 +90,9 @@ def spooled(stream: Any, nbytes: int) -> int:
     ``stream`` has the method ``read``. The descriptor is at the start of the file. Raises LocationError if the volume
     of the temporary files has not enough free space: a small compressed file can contain any number of bytes.
     """
+    import shutil  # with tempfile a megabyte of modules that other values do not need
+    import tempfile
+
     with tempfile.TemporaryFile() as file:
         free = max(0, shutil.disk_usage(file.fileno()).free - MIN_FREE_NBYTES)
         if nbytes > free:

@@ -5,8 +5,6 @@ See https://ngff.openmicroscopy.org/0.5/#axes-md for the names.
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 __all__ = ["PREFIXES", "convert", "is_length", "is_time", "unit_name"]
 
 PREFIXES = {
@@ -35,30 +33,39 @@ PREFIXES = {
 
 SYMBOL_PREFIXES = {"k": 3, "": 0, "d": -1, "c": -2, "m": -3, "u": -6, "n": -9, "p": -12}
 
-LENGTHS: dict[str, Fraction] = {
-    **{f"{prefix}meter": Fraction(10) ** exponent for prefix, exponent in PREFIXES.items()},
-    **{f"{prefix}m": Fraction(10) ** exponent for prefix, exponent in SYMBOL_PREFIXES.items()},
-    "angstrom": Fraction(1, 10**10),
-    "micron": Fraction(1, 10**6),
-    "inch": Fraction(254, 10000),
-    "foot": Fraction(3048, 10000),
-    "yard": Fraction(9144, 10000),
-    "mile": Fraction(1609344, 1000),
-    "parsec": Fraction(30856775814913673),
+Ratio = tuple[int, int]
+"""A rational number: numerator and denominator. The module ``fractions`` needs 400 KiB of memory."""
+
+
+def _power(exponent: int) -> Ratio:
+    """Return a power of ten."""
+    return (10**exponent, 1) if exponent >= 0 else (1, 10**-exponent)
+
+
+LENGTHS: dict[str, Ratio] = {
+    **{f"{prefix}meter": _power(exponent) for prefix, exponent in PREFIXES.items()},
+    **{f"{prefix}m": _power(exponent) for prefix, exponent in SYMBOL_PREFIXES.items()},
+    "angstrom": _power(-10),
+    "micron": _power(-6),
+    "inch": (254, 10000),
+    "foot": (3048, 10000),
+    "yard": (9144, 10000),
+    "mile": (1609344, 1000),
+    "parsec": (30856775814913673, 1),
 }
 """The length of each unit in metres."""
 
-TIMES: dict[str, Fraction] = {
-    **{f"{prefix}second": Fraction(10) ** exponent for prefix, exponent in PREFIXES.items()},
-    **{f"{prefix}s": Fraction(10) ** exponent for prefix, exponent in SYMBOL_PREFIXES.items()},
-    "sec": Fraction(1),
-    "msec": Fraction(1, 1000),
-    "minute": Fraction(60),
-    "min": Fraction(60),
-    "hour": Fraction(3600),
-    "h": Fraction(3600),
-    "day": Fraction(86400),
-    "d": Fraction(86400),
+TIMES: dict[str, Ratio] = {
+    **{f"{prefix}second": _power(exponent) for prefix, exponent in PREFIXES.items()},
+    **{f"{prefix}s": _power(exponent) for prefix, exponent in SYMBOL_PREFIXES.items()},
+    "sec": (1, 1),
+    "msec": _power(-3),
+    "minute": (60, 1),
+    "min": (60, 1),
+    "hour": (3600, 1),
+    "h": (3600, 1),
+    "day": (86400, 1),
+    "d": (86400, 1),
 }
 """The duration of each unit in seconds."""
 
@@ -75,12 +82,21 @@ def convert(value: float, unit: str | None, target: str) -> float | None:
         factor, divisor = _find(unit, table), _find(target, table)
         if factor is not None and divisor is not None:
             try:
-                # The shortest decimal number that stands for the value is converted exactly: 0.65 µm is 0.00065 mm.
-                result = float(Fraction(repr(float(value))) * factor / divisor)
+                number, denominator = _decimal(value)
+                # The division of integers is rounded correctly.
+                result = (number * factor[0] * divisor[1]) / (denominator * factor[1] * divisor[0])
             except OverflowError:
                 return None
             return None if result == 0 and value != 0 else result
     return None
+
+
+def _decimal(value: float) -> Ratio:
+    """Return the shortest decimal number that stands for a value: 0.65 is 65 / 100, so that 0.65 µm is 0.00065 mm."""
+    mantissa, _, exponent = repr(float(value)).partition("e")
+    whole, _, digits = mantissa.partition(".")
+    numerator, denominator = _power(int(exponent or 0) - len(digits))
+    return int(whole + digits) * numerator, denominator
 
 
 def is_length(unit: str | None) -> bool:
@@ -98,11 +114,11 @@ def unit_name(unit: str | None) -> str | None:
     for table in (LENGTHS, TIMES):
         size = _find(unit, table)
         if size is not None:
-            return next(name for name in table if table[name] == size and len(name) > 3)
+            return next(name for name in table if table[name] == size and len(name) > 2)
     return None
 
 
-def _find(unit: str | None, table: dict[str, Fraction]) -> Fraction | None:
+def _find(unit: str | None, table: dict[str, Ratio]) -> Ratio | None:
     if not unit:
         return None
     name = SYMBOLS.get(unit, unit)

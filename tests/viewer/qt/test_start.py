@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.state.view_state import ViewIntent, Viewport
 
 import zarrfs
+from tests.processes import TIMEOUT
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_opened
 
 
@@ -151,3 +153,26 @@ def test_tiles_are_requested_when_the_canvas_has_its_size(
     monkeypatch.setattr(pipeline, "show", record)
     wait_until_opened(qtbot, window, lambda: window.open_location(str(cells)))
     assert set(sizes) == {(window.canvas.width(), window.canvas.height())}
+
+
+def test_an_empty_window_imports_no_libraries_that_only_some_users_need(tmp_path: Path) -> None:
+    """They occupy megabytes. The list contains what has been imported by mistake before."""
+    program = f"""
+import sys
+before = set(sys.modules)
+from PyQt6.QtCore import QSettings
+from zarrfs_viewer.images.opening import import_engine
+from zarrfs_viewer.qt.window.application import make_application
+from zarrfs_viewer.qt.window.main_window import MainWindow
+
+application = make_application()
+window = MainWindow(QSettings({str(tmp_path / "settings.ini")!r}, QSettings.Format.IniFormat))
+import_engine()
+names = "PyQt6.QtSvg pyqtgraph decimal shutil socket subprocess tempfile xml zipfile"
+print([name for name in names.split() if name in set(sys.modules) - before])
+window.close()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=TIMEOUT
+    )
+    assert done.stdout == "[]\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import zipfile
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -36,6 +35,8 @@ def write_rois(file: Path, regions: Sequence[Region], is_set: bool) -> None:
     if not is_set:
         file.write_bytes(contents[0][1])
         return
+    import zipfile
+
     members: list[str] = []
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in contents:
@@ -94,6 +95,8 @@ def _contents(file: Path, max_regions: int) -> list[tuple[str, bytes]]:
     """Return the names and the contents of the ROI in a file."""
     if file.suffix.lower() != ".zip":
         return [(file.stem, file.read_bytes())]
+    import zipfile
+
     try:
         with zipfile.ZipFile(file) as archive:
             members = [info for info in archive.infolist() if info.filename.lower().endswith(".roi")]

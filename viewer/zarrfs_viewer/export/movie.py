@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +14,9 @@ from zarrfs.plugins import install_hint
 from zarrfs_viewer.export.replacing import replacing
 from zarrfs_viewer.export.writers import Cancelled, Progress
 from zarrfs_viewer.rendering.compose import Pixels
+
+if TYPE_CHECKING:
+    import subprocess
 
 __all__ = ["MAX_FRAMES", "movie_positions", "write_mp4", "write_series"]
 
@@ -62,6 +64,8 @@ def write_series(
         for number, pixels in _pictures(positions, draw, progress):
             write(directory / f"{stem}_{positions[number]:05}.png", pixels)
     except BaseException:
+        import shutil
+
         shutil.rmtree(directory, ignore_errors=True)
         raise
 
@@ -77,6 +81,8 @@ def write_mp4(
 
     Raises UnsupportedError if the package is not installed; StoreError; ZarrError; Cancelled.
     """
+    import subprocess
+
     try:
         import imageio_ffmpeg
     except ImportError as error:

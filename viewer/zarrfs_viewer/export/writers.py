@@ -6,7 +6,6 @@ larger than the memory. TIFF and npy files replace an existing file when they ar
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
@@ -270,5 +269,7 @@ def export_ome_zarr(
         for selection, values in _blocks(region, progress):
             target[selection] = values
     except BaseException:
+        import shutil
+
         shutil.rmtree(directory, ignore_errors=True)
         raise

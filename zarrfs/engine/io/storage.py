@@ -42,15 +42,18 @@ Both are part of the cache key. They are replaced together, so that a reader nev
 counts.
 """
 
-_locks = [threading.RLock() for _ in range(4096)]
+MAX_LOCKS = 4096
+
+_locks: dict[int, threading.RLock] = {}
 """Locks for chunks, selected by the hash of the array's location and the chunk coordinates. Different chunks may share
-a lock; one chunk always has the same lock. A native write holds the locks of hundreds of chunks at a time.
+a lock; one chunk always has the same lock. A native write holds the locks of hundreds of chunks at a time. A lock is
+created when it is first needed: all of them occupy 600 KiB.
 """
 
 
 def _renew_locks() -> None:
     # In a forked process no thread is left to release the locks that other threads held.
-    _locks[:] = [threading.RLock() for _ in _locks]
+    _locks.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -252,7 +255,9 @@ class ArrayStorage:
 
     def lock(self, coords: Hashable) -> threading.RLock:
         """Return the lock for a read-modify-write of one chunk. All array objects of this process share it."""
-        return _locks[hash((self.where, coords)) % len(_locks)]
+        number = hash((self.where, coords)) % MAX_LOCKS
+        lock = _locks.get(number)
+        return _locks.setdefault(number, threading.RLock()) if lock is None else lock
 
     def stored_chunks(self) -> Iterator[tuple[int, ...]]:
         """Yield the coordinates of the stored chunks, in the order of the store's listing."""

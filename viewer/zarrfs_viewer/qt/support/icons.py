@@ -1,39 +1,40 @@
-"""Icons of the toolbar, drawn from SVG files in the colours of the theme."""
+"""Icons of the toolbar in the colours of the theme.
+
+``qt/icons`` contains a drawing (SVG) and two masks (PNG) of each icon. The masks are drawn here, because the library
+that draws SVG needs 1.5 MiB of memory. ``packaging/icons.py`` makes the masks.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from PyQt6.QtCore import QByteArray, QRectF, Qt
-from PyQt6.QtGui import QColor, QIcon, QPainter, QPalette, QPixmap
-from PyQt6.QtSvg import QSvgRenderer
+from PyQt6.QtGui import QIcon, QImage, QPainter, QPalette, QPixmap
 
-__all__ = ["icon"]
+__all__ = ["DIRECTORY", "SIZES", "icon", "mask_file"]
 
 DIRECTORY = Path(__file__).parent.parent / "icons"
 SIZES = (20, 40)
 """Pixels. The larger one is for screens with a scale factor of 2."""
 
 
+def mask_file(name: str, size: int) -> Path:
+    """Return the file of a mask, whose alpha channel is the shape of the icon."""
+    return DIRECTORY / f"{name}-{size}.png"
+
+
 def icon(name: str, palette: QPalette) -> QIcon:
-    """Return the icon of a file in ``qt/icons``, in the text colour of a palette; greyed while disabled."""
-    source = (DIRECTORY / f"{name}.svg").read_text(encoding="utf-8")
+    """Return an icon in the text colour of a palette; greyed while disabled."""
     result = QIcon()
-    for mode, group in (
-        (QIcon.Mode.Normal, QPalette.ColorGroup.Active),
-        (QIcon.Mode.Disabled, QPalette.ColorGroup.Disabled),
-    ):
-        color = palette.color(group, QPalette.ColorRole.ButtonText)
-        for size in SIZES:
-            result.addPixmap(_draw(source, color, size), mode)
+    for size in SIZES:
+        mask = QImage(str(mask_file(name, size)))
+        for mode, group in (
+            (QIcon.Mode.Normal, QPalette.ColorGroup.Active),
+            (QIcon.Mode.Disabled, QPalette.ColorGroup.Disabled),
+        ):
+            picture = mask.convertToFormat(QImage.Format.Format_ARGB32_Premultiplied)
+            painter = QPainter(picture)
+            painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_SourceIn)
+            painter.fillRect(picture.rect(), palette.color(group, QPalette.ColorRole.ButtonText))
+            painter.end()
+            result.addPixmap(QPixmap.fromImage(picture), mode)
     return result
-
-
-def _draw(source: str, color: QColor, size: int) -> QPixmap:
-    renderer = QSvgRenderer(QByteArray(source.replace("currentColor", color.name()).encode("utf-8")))
-    pixmap = QPixmap(size, size)
-    pixmap.fill(Qt.GlobalColor.transparent)
-    painter = QPainter(pixmap)
-    renderer.render(painter, QRectF(0, 0, size, size))
-    painter.end()
-    return pixmap

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import sys
-import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -122,21 +120,21 @@ def _exit(reason: str) -> NoReturn:
 class SignalsCloseWindows:
     """A context manager in which SIGTERM, SIGINT and SIGHUP close all windows, so that mounts are removed.
 
-    Python runs the handler only when the interpreter runs. The socket of ``set_wakeup_fd`` wakes up the event loop.
+    Python runs the handler only when the interpreter runs. The pipe of ``set_wakeup_fd`` wakes up the event loop.
     """
 
     def __init__(self, application: QApplication) -> None:
         self._application = application
         self._previous: dict[signal.Signals, Any] = {}
-        self._sockets = socket.socketpair()
-        for end in self._sockets:
-            end.setblocking(False)
-        descriptor: Any = self._sockets[0].fileno()
+        self._pipe = os.pipe()
+        for end in self._pipe:
+            os.set_blocking(end, False)
+        descriptor: Any = self._pipe[0]
         self._notifier = QSocketNotifier(descriptor, QSocketNotifier.Type.Read)
-        self._notifier.activated.connect(lambda *_: self._sockets[0].recv(64))
+        self._notifier.activated.connect(lambda *_: os.read(self._pipe[0], 64))
 
     def __enter__(self) -> None:
-        self._descriptor = signal.set_wakeup_fd(self._sockets[1].fileno())
+        self._descriptor = signal.set_wakeup_fd(self._pipe[1])
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             self._previous[number] = signal.signal(number, self._close)
 
@@ -145,8 +143,8 @@ class SignalsCloseWindows:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
         self._notifier.setEnabled(False)
-        for end in self._sockets:
-            end.close()
+        for end in self._pipe:
+            os.close(end)
 
     def _close(self, *_: object) -> None:
         for dialog in (QApplication.activeModalWidget(), QApplication.activePopupWidget()):
@@ -242,6 +240,8 @@ def take_screenshot(
 
     Returns the reason if that fails, else an empty text. Needs no display.
     """
+    import tempfile
+
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     application = make_application(fail)
     collector = GuiThreadCollector(application)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 from PyQt6.QtCore import QObject, QSettings
@@ -126,6 +125,8 @@ class LocationOpener(QObject):
         sample = self._sample
 
         def create() -> None:
+            import shutil
+
             from zarrfs.synthetic import make_picture, write_image
 
             if not sample.exists():
