@@ -142,8 +142,9 @@ class WebMachine(StoreMachine):
         self.server.fail(fault, requests or 1)
         try:
             found = operation(*arguments)
-            # Known metadata is used while the server does not respond.
-            if fault != "hang":
+            # Known metadata, which can be old, is used while the server does not respond or the root cannot be read.
+            is_from_metadata = operation != self.operations.read
+            if fault != "hang" and not (self.server.has_failed and is_from_metadata):
                 return found
         except OSError as error:
             # On a busy machine other requests can exceed the short time limit, too.
@@ -200,5 +201,27 @@ def test_the_members_of_a_new_group_are_listed_after_a_failure_of_the_server(
         entry = tree.lookup("/g")
         assert isinstance(entry, Directory)
         assert "a.npy" in tree.list_names(entry)
+    finally:
+        machine.teardown()
+
+
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != "hang"])
+@pytest.mark.usefixtures("caplog")
+def test_the_names_are_known_or_current_if_the_root_cannot_be_read(fault: str) -> None:
+    machine = WebMachine()
+    machine.fault_number = 0
+    machine._begin(MountOptions(timeout=TIMEOUT_SECONDS, retries=0))
+    machine._limit(TIMEOUT_SECONDS)
+    try:
+        for name in ("kept", "removed"):
+            machine._root().create_group(name)
+        machine._settle()
+        assert {"kept", "removed"} <= set(machine.operations.readdir("/", None))
+        shutil.rmtree(Path(machine.directory, "removed"))
+        machine._settle()
+        machine.server.fail(fault)
+        assert set(machine.operations.readdir("/", None)) - {"removed"} == {".", "..", ".group.json", "kept"}
+        machine._settle()
+        assert set(machine.operations.readdir("/", None)) == {".", "..", ".group.json", "kept"}
     finally:
         machine.teardown()
