@@ -63,8 +63,10 @@ def test_positions_are_world_coordinates(tmp_path: Path) -> None:
         assert unit.header["CRVAL2"] == 12.25
         assert unit.header["CUNIT1"] == "um"
         coordinates = WCS(unit.header)
-    x, y, _ = coordinates.wcs_pix2world([[3, 2, 0]], 0)[0]
-    assert np.allclose((x, y), (3e-7, 11.25), rtol=1e-12, atol=0)
+        # If one axis has a reference point, fitsverify expects one for each.
+        assert [unit.header[f"CRPIX{number}"] for number in (1, 2, 3)] == [1.0, 1.0, 1.0]
+    x, y, c = coordinates.wcs_pix2world([[3, 2, 1]], 0)[0]
+    assert np.allclose((x, y, c), (3e-7, 11.25, 1.0), rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("name", ["a'b''c", "größe", "x" * 200, "'" * 100, "a/b = c"])

@@ -104,14 +104,20 @@ def _cards(presented: PresentedArray) -> list[str]:
     if array.dtype.name in OFFSETS:
         cards += [_card("BSCALE", 1), _card("BZERO", OFFSETS[array.dtype.name])]
     cards.append(_card("EXTNAME", presented.name))
-    for number, axis in enumerate(reversed(presented.geometry.axes), 1):
-        cards += _axis_cards(number, axis)
+    axes = presented.geometry.axes[::-1]
+    has_positions = any(has_position(axis) for axis in axes)
+    for number, axis in enumerate(axes, 1):
+        cards += _axis_cards(number, axis, has_positions)
     return [*cards, "END".ljust(CARD_LENGTH)]
 
 
-def _axis_cards(number: int, axis: ArrayAxis) -> list[str]:
+def _axis_cards(number: int, axis: ArrayAxis, has_positions: bool) -> list[str]:
+    """Return the cards of an axis. ``has_positions`` is whether the positions on any axis are known."""
     if not has_position(axis):
-        return [] if axis.name is None else [_card(f"CTYPE{number}", axis.name)]
+        cards = [] if axis.name is None else [_card(f"CTYPE{number}", axis.name)]
+        # If one axis has a reference point, all have one. The coordinates of the others are their indices.
+        reference = (("CRPIX", 1.0), ("CRVAL", 0.0), ("CDELT", 1.0)) if has_positions else ()
+        return cards + [_card(f"{keyword}{number}", value) for keyword, value in reference]
     return [
         _card(f"CTYPE{number}", axis.name or ""),
         _card(f"CRPIX{number}", 1.0),
