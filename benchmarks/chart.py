@@ -27,7 +27,7 @@ COLORS = {
     "zarrs": "#009e73",
     "zarr-python": "#999999",
 }
-"""Contenders in drawing order; the palette of Okabe and Ito suits color vision deficiencies."""
+"""Contenders in drawing order; the palette of Okabe and Ito suits colour vision deficiencies."""
 
 WIDTH, LABEL_WIDTH, BAR_WIDTH = 800, 330, 400
 BAR_HEIGHT, CASE_GAP, TOP = 11, 14, 46

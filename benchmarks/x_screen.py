@@ -239,7 +239,7 @@ class Screen:
         return zlib.crc32(self.pixels(area))
 
     def shows_picture(self, area: Area) -> bool:
-        """Return whether an area shows a picture: no color covers most of it, as the background of a window does."""
+        """Return whether an area shows a picture: no colour covers most of it, as the background of a window does."""
         colors = Counter(memoryview(self.pixels(area)).cast("I"))
         return max(colors.values()) < area.width * area.height * MAX_BACKGROUND_PART
 

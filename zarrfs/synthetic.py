@@ -33,7 +33,7 @@ READ_NOISE = 3.0
 
 @dataclass(frozen=True)
 class Channel:
-    """The display settings of a channel: its name and its ``rrggbb`` color."""
+    """The display settings of a channel: its name and its ``rrggbb`` colour."""
 
     label: str
     color: str
@@ -288,7 +288,7 @@ def _multiscales(
 
 
 def _omero(coarsest: Volume) -> dict[str, Any]:
-    """Return the display settings of the channels: colors, and contrast limits from percentiles."""
+    """Return the display settings of the channels: colours, and contrast limits from percentiles."""
     channels = []
     for channel, data in zip(CHANNELS, coarsest, strict=True):
         start, end = (float(value) for value in np.percentile(data, (20, 99.7)))
@@ -298,7 +298,7 @@ def _omero(coarsest: Volume) -> dict[str, Any]:
 
 
 def _label_colors(count: int) -> list[dict[str, Any]]:
-    """Return a color for each label. The golden ratio separates the hues of consecutive labels."""
+    """Return a colour for each label. The golden ratio separates the hues of consecutive labels."""
     hues = (number * 0.618034 % 1 for number in range(count))
     colors = ([round(255 * part) for part in colorsys.hsv_to_rgb(hue, 0.65, 1.0)] for hue in hues)
     return [{"label-value": number, "rgba": [*rgb, 255]} for number, rgb in enumerate(colors, start=1)]

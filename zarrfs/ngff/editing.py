@@ -46,7 +46,7 @@ def with_channel_label(attributes: Attributes, channel: int, label: str) -> dict
 def with_channel_color(attributes: Attributes, channel: int, color: tuple[int, int, int]) -> dict[str, Any]:
     """Return the attributes with another colour (red, green, blue; each 0 to 255) of a channel."""
     if len(color) != 3 or not all(0 <= part <= 255 for part in color):
-        raise MetadataError(f"expected a color of three numbers from 0 to 255, found {color}")
+        raise MetadataError(f"expected a colour of three numbers from 0 to 255, found {color}")
     edited, ome = _copied(attributes)
     _channel(ome, channel)["color"] = "".join(f"{part:02X}" for part in color)
     return edited

@@ -177,11 +177,11 @@ def test_lookup_tables_and_more_color_maps_are_used_and_remembered(
 
     monkeypatch.setattr(ColormapDialog, "exec", choose)
     entries = [row.colormap.itemText(number) for number in range(row.colormap.count())]
-    row.colormap.activated.emit(entries.index("More color maps..."))
+    row.colormap.activated.emit(entries.index("More colour maps..."))
     assert window.intent.channels[0].colormap == "cmap:imagej:fire"
     assert row.colormap.currentText() == "imagej:fire"
     assert window.features.colormaps.names() == ("cmap:imagej:fire", imported)
-    # A saved view contains the colors of the imported table.
+    # A saved view contains the colours of the imported table.
     window.session.change_channel(0, colormap=imported)
     view = window.session.view("v", window.canvas.viewport)
     assert view is not None

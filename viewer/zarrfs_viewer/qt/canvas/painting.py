@@ -106,11 +106,11 @@ def draw_grid(painter: QPainter, viewport: Viewport, grid: ChunkGrid) -> None:
     """Draw the boundaries of chunks and shards within the plane."""
     painter.save()
     painter.setClipRect(device_rect(viewport, grid.rect).adjusted(-1, -1, 1, 1))
-    for colour, rows, columns in (
+    for color, rows, columns in (
         (CHUNKS, grid.chunk_rows, grid.chunk_columns),
         (SHARDS, grid.shard_rows, grid.shard_columns),
     ):
-        painter.setPen(QPen(colour, 0))
+        painter.setPen(QPen(color, 0))
         for row in rows:
             _draw_line(painter, viewport, row, None)
         for column in columns:
@@ -146,11 +146,11 @@ def draw_shape(painter: QPainter, viewport: Viewport, shape: Shape, is_open: boo
 
 
 def _draw_outline(
-    painter: QPainter, viewport: Viewport, shape: Shape, colour: QColor, is_open: bool = False
+    painter: QPainter, viewport: Viewport, shape: Shape, color: QColor, is_open: bool = False
 ) -> None:
     painter.setBrush(Qt.BrushStyle.NoBrush)
     points = QPolygonF([QPointF(*viewport.to_device(*point)) for point in shape.points])
-    for pen in (QPen(QColor(0, 0, 0, 160), 3.5), QPen(colour, 1.5)):
+    for pen in (QPen(QColor(0, 0, 0, 160), 3.5), QPen(color, 1.5)):
         painter.setPen(pen)
         if shape.kind == "rectangle":
             painter.drawRect(device_rect(viewport, shape.rect))

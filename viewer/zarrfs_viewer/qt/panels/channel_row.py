@@ -41,7 +41,7 @@ SWATCH_WIDTH, SWATCH_HEIGHT = 22, 12
 MAX_DECIMALS = 323
 """The maximum of Qt, so that limits as small as 1e-300 are not rounded."""
 COMPONENTS = ("abs", "phase", "real", "imag")
-CUSTOM, MORE, IMPORT = "Custom color...", "More color maps...", "Import LUT file..."
+CUSTOM, MORE, IMPORT = "Custom colour...", "More colour maps...", "Import LUT file..."
 
 
 class SignificantBox(QDoubleSpinBox):
@@ -110,7 +110,7 @@ class ChannelRow(QFrame):
         changed: (settings) a dictionary of the settings that the user changed.
         auto: the user requested automatic contrast limits.
         activated: the user changed this channel.
-        more_requested: the user requested a list of more color maps.
+        more_requested: the user requested a list of more colour maps.
         import_requested: the user requested to import a lookup table.
     """
 
@@ -139,7 +139,7 @@ class ChannelRow(QFrame):
         allow_narrow(self.visible, MIN_NAME_WIDTH)
         self.visible.setAccessibleName(plain(f"Show {name}"))
         self.colormap = QComboBox()
-        self.colormap.setAccessibleName(plain(f"Colormap of {name}"))
+        self.colormap.setAccessibleName(plain(f"Colour map of {name}"))
         self.low = self._create_limit_box(f"Minimum contrast limit of {name}", is_integer)
         self.high = self._create_limit_box(f"Maximum contrast limit of {name}", is_integer)
         self.gamma = QDoubleSpinBox()
@@ -149,7 +149,7 @@ class ChannelRow(QFrame):
         self.gamma.setPrefix("γ ")
         self.gamma.setAccessibleName(plain(f"Gamma of {name}"))
         self.automatic = tool_button("Auto", f"Auto-contrast {name}, ignoring outliers")
-        self.invert = tool_button("Inv", f"Invert the colormap of {name}", checkable=True)
+        self.invert = tool_button("Inv", f"Invert the colour map of {name}", checkable=True)
         self.solo = tool_button("Solo", f"Show only {name}", checkable=True)
         self.component = QComboBox()
         self.component.setAccessibleName(plain(f"Component of the complex values of {name}"))
@@ -157,7 +157,7 @@ class ChannelRow(QFrame):
             self.component.addItem(plain(part))
         self.slider = RangeSlider(is_integer)
         self.slider.setAccessibleName(plain(f"Contrast limits of {name}"))
-        self.color = tool_button("", f"Custom color of {name}")
+        self.color = tool_button("", f"Custom colour of {name}")
         self.color.setAutoRaise(True)
         self.color.setIconSize(QSize(SWATCH_WIDTH, SWATCH_HEIGHT))
         self.details = QWidget(self)
@@ -251,13 +251,13 @@ class ChannelRow(QFrame):
         self._is_updating = False
 
     def show_extra_colormaps(self, names: tuple[str, ...]) -> None:
-        """Offer these color maps after the built-in ones."""
+        """Offer these colour maps after the built-in ones."""
         if names != self._extra:
             self._extra = names
             self._fill_colormaps(self._color_name)
 
     def _fill_colormaps(self, current: str) -> None:
-        """List the color maps, with the current one first if it is not one of them."""
+        """List the colour maps, with the current one first if it is not one of them."""
         names = [*NAMES, *self._extra]
         names = names if current in names else [current, *names]
         if names != self._names:
@@ -266,7 +266,7 @@ class ChannelRow(QFrame):
             for name in names:
                 self.colormap.addItem(swatch(name), plain_name(lut_title(name)))
                 if name in COLOR_BLIND_SAFE:
-                    self.colormap.setItemData(self.colormap.count() - 1, "Color-blind safe", 3)
+                    self.colormap.setItemData(self.colormap.count() - 1, "Colour-blind safe", 3)
             for entry in (MORE, IMPORT, CUSTOM):
                 self.colormap.addItem(plain(entry))
         self.colormap.setCurrentIndex(names.index(current))
@@ -289,7 +289,7 @@ class ChannelRow(QFrame):
             self.import_requested.emit()
 
     def _pick_color(self) -> None:
-        """Ask for a color, beginning with the current one."""
+        """Ask for a colour, beginning with the current one."""
         self.activated.emit()
         red, green, blue = (int(part) for part in lookup(self._color_name)[-1][:3])
         color = QColorDialog.getColor(QColor(red, green, blue), self)
@@ -315,7 +315,7 @@ class ChannelRow(QFrame):
 
 @lru_cache(maxsize=256)
 def swatch(name: str) -> QIcon:
-    """Return an icon with the colors of a colormap."""
+    """Return an icon with the colours of a colour map."""
     table = lookup(name)
     pixmap = QPixmap(32, 12)
     pixmap.fill(Qt.GlobalColor.transparent)

@@ -27,7 +27,7 @@ class ChannelsPanel(QWidget):
         changed: (channel number, dictionary of changed settings).
         auto: (channel number) the user requested automatic contrast limits.
         histogram_requested: (channel number, whether of the whole stack).
-        more_requested: (channel number) the user requested a list of more color maps.
+        more_requested: (channel number) the user requested a list of more colour maps.
         import_requested: (channel number) the user requested to import a lookup table.
     """
 
@@ -122,7 +122,7 @@ class ChannelsPanel(QWidget):
             self.histogram_requested.emit(number, self.volume.isChecked())
 
     def show_extra_colormaps(self, names: tuple[str, ...]) -> None:
-        """Offer these color maps for all channels, after the built-in ones."""
+        """Offer these colour maps for all channels, after the built-in ones."""
         self._extra_colormaps = names
         for row in self.rows:
             row.show_extra_colormaps(names)

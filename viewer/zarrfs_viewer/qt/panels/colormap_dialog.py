@@ -1,4 +1,4 @@
-"""The dialog that lists the color maps of the package cmap."""
+"""The dialog that lists the colour maps of the package cmap."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ ICONS_AT_ONCE = 10
 
 
 class ColormapDialog(QDialog):
-    """A list of color maps with a search field."""
+    """A list of colour maps with a search field."""
 
     def __init__(self, names: tuple[str, ...], parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setWindowTitle("Color maps")
+        self.setWindowTitle("Colour maps")
         self.resize(WIDTH, HEIGHT)
-        self.search = search_box("Find color map")
+        self.search = search_box("Find colour map")
         self.list = QListWidget()
-        self.list.setAccessibleName("Color maps")
+        self.list.setAccessibleName("Colour maps")
         self.list.setUniformItemSizes(True)
         for name in names:
             item = QListWidgetItem(plain_name(lut_title(name)))
@@ -49,7 +49,7 @@ class ColormapDialog(QDialog):
         self._filter("")
 
     def selected(self) -> str | None:
-        """Return the name of the selected color map, or None."""
+        """Return the name of the selected colour map, or None."""
         item = self.list.currentItem()
         name = None if item is None or item.isHidden() else item.data(Qt.ItemDataRole.UserRole)
         return name if isinstance(name, str) else None

@@ -40,7 +40,7 @@ __all__ = ["ExportDialog", "ExportFormat", "Exporter"]
 ExportFormat = Literal["png", "tiff", "npy", "ome-zarr"]
 
 FORMATS: dict[ExportFormat, tuple[str, str]] = {
-    "png": ("PNG: rendered image with the current colors", ".png"),
+    "png": ("PNG: rendered image with the current colours", ".png"),
     "tiff": ("OME-TIFF: array values with physical sizes", ".ome.tif"),
     "npy": ("NumPy: array values", ".npy"),
     "ome-zarr": ("OME-Zarr: array values with axes and channels", ".ome.zarr"),

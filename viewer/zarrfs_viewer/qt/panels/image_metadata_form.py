@@ -36,9 +36,9 @@ class ImageMetadataForm(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.has_content = False
-        self.channels = _table("Channels", ["Name", "Color"])
+        self.channels = _table("Channels", ["Name", "Colour"])
         self.axes = _table("Axes", ["Axis", "Pixel size", "Unit"])
-        self.channels_title = PlainLabel("Channels: a double click on a color selects another one")
+        self.channels_title = PlainLabel("Channels: a double click on a colour selects another one")
         self.axes_title = PlainLabel("Axes: the pixel size of level 0; those of the other levels follow")
         self.channels.itemChanged.connect(self._edit_channel)
         self.channels.cellDoubleClicked.connect(self._ask_color)
@@ -88,7 +88,7 @@ class ImageMetadataForm(QWidget):
     def _ask_color(self, row: int, column: int) -> None:
         item = self.channels.item(row, column)
         if column == 1 and item is not None:
-            color = QColorDialog.getColor(QColor(item.text() or "#FFFFFF"), self, "Color of the channel")
+            color = QColorDialog.getColor(QColor(item.text() or "#FFFFFF"), self, "Colour of the channel")
             if color.isValid():
                 self.set_color(row, (color.red(), color.green(), color.blue()))
 

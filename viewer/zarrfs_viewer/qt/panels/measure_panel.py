@@ -216,7 +216,7 @@ class MeasurePanel(QWidget):
         plot.clear()
         plot.setLabel("bottom", html_text(f"{quantity} [{unit}]", MAX_NAME))
         for number, (name, values) in enumerate(zip(profile.channels, profile.values, strict=True)):
-            pen = import_module("pyqtgraph").mkPen(_colour(intent, number, len(profile.channels)), width=1.5)
+            pen = import_module("pyqtgraph").mkPen(_color(intent, number, len(profile.channels)), width=1.5)
             plot.plot(profile.distance, values, pen=pen, name=html_text(name, MAX_NAME), connect="finite")
         self.stack.setCurrentWidget(self.plot)
         self.stack.show()
@@ -261,8 +261,8 @@ class MeasurePanel(QWidget):
         self._session.run_in_worker(write, lambda _: self._session.show_message(f"Saved to {file}"), "csv")
 
 
-def _colour(intent: ViewIntent, number: int, count: int) -> tuple[int, int, int]:
-    """Return the brightest color of a channel's colormap, or the color of an RGB sample."""
+def _color(intent: ViewIntent, number: int, count: int) -> tuple[int, int, int]:
+    """Return the brightest colour of a channel's colour map, or the colour of an RGB sample."""
     if count != len(intent.channels):
         return [(230, 80, 80), (80, 200, 90), (90, 140, 255)][number % 3]
     table = lookup(intent.channels[number].colormap)

@@ -1,4 +1,4 @@
-"""More color maps: those of the package cmap, and lookup tables that the user imports."""
+"""More colour maps: those of the package cmap, and lookup tables that the user imports."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["ColormapActions"]
 
 SETTING = "colormaps"
 MAX_EXTRA = 40
-"""The number of color maps that are kept in the lists of the channels, the last used first."""
+"""The number of colour maps that are kept in the lists of the channels, the last used first."""
 
 
 class ColormapActions(QObject):
-    """Adds color maps to the lists of channels panels, and remembers them in the settings."""
+    """Adds colour maps to the lists of channels panels, and remembers them in the settings."""
 
     def __init__(
         self, session: Session, settings: QSettings, panels: Sequence[ChannelsPanel], parent: QWidget
@@ -38,13 +38,13 @@ class ColormapActions(QObject):
             panel.import_requested.connect(partial(self._ask_file, panel))
 
     def names(self) -> tuple[str, ...]:
-        """Return the color maps that were added, the last one first."""
+        """Return the colour maps that were added, the last one first."""
         stored = self._settings.value(SETTING)
         names = [stored] if isinstance(stored, str) else stored if isinstance(stored, list) else []
         return tuple(name for name in names if isinstance(name, str) and is_colormap(name))
 
     def _choose(self, panel: ChannelsPanel, number: int) -> None:
-        """Ask for a color map of cmap, and use it for a channel."""
+        """Ask for a colour map of cmap, and use it for a channel."""
         try:
             names = cmap_names()
         except ZarrError as error:
@@ -83,7 +83,7 @@ class ColormapActions(QObject):
 
 
 def _read_lut(file: Path) -> str:
-    """Return the name of the color map in a lookup table file. Blocks. Raises ZarrError."""
+    """Return the name of the colour map in a lookup table file. Blocks. Raises ZarrError."""
     try:
         with file.open("rb") as stream:
             content = stream.read(MAX_LUT_NBYTES + 1)

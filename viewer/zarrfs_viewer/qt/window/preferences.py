@@ -126,7 +126,7 @@ class PreferencesDialog(QDialog):
         for name, widget in (
             ("Theme", self.theme),
             ("Mouse wheel", self.wheel),
-            ("Colors of channels", self.colors),
+            ("Colours of channels", self.colors),
             ("Memory for caches", self.cache),
             ("Threads for reading", self.threads),
             ("Files of dragged arrays", self.file_type),
