@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from tests.mount.test_tree import Clock
+from tests.mount.test_tree import Clock, list_names
 from tests.processes import TIMEOUT
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.stores.base import Usage
@@ -120,8 +120,7 @@ def test_names_with_the_suffix_of_another_view_are_listed_once() -> None:
     root.create_array("b.F", data=np.array(["x"], dtype="T" if hasattr(np.dtypes, "StringDType") else "U1"))
     root.create_group("b.npy")
     tree = Tree(zarrfs.open(store), views=("all",))
-    entry = tree.lookup("/")
-    listed = tree.list_names(entry)  # type: ignore[arg-type]
+    listed = list_names(tree)
     assert len(listed) == len(set(listed))
     for name in listed:
         assert tree.lookup(f"/{name}") is not None
@@ -142,7 +141,7 @@ def test_the_order_selects_the_listed_files_and_the_stored_size_counts_once(
     root = zarrfs.create_group(tmp_path / "a.zarr")
     array = root.create_array("a", data=np.random.default_rng(0).integers(0, 255, (40, 50), "u1"))
     tree = Tree(zarrfs.open_group(tmp_path / "a.zarr"), order=order, summarizes_arrays=summarizes_arrays)
-    listed = tree.list_names(tree.lookup("/"))  # type: ignore[arg-type]
+    listed = list_names(tree)
     assert {name for name in listed if name.startswith("a")} == names
     stored = {}
     for name in names:

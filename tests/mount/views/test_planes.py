@@ -13,6 +13,7 @@ import tifffile
 
 import zarrfs
 from tests.mount.mounted import mounted, needs_fuse
+from tests.mount.test_tree import list_names
 from tests.mount.views.presented import NUMBERS, axes_of, make_array, sample
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.mount.tree.entries import Directory, VirtualFile
@@ -136,16 +137,12 @@ def test_the_directory_in_the_tree() -> None:
     group.create_group("a/taken.planes")
     group.create_array("a/taken", data=data)
     tree = Tree(zarrfs.open_group(group.store), views=("all",))
-    directory = tree.lookup("/a/img.planes")
-    assert isinstance(directory, Directory)
-    assert tree.list_names(directory) == ["z0.tif", "z1.tif", "z2.tif"]
+    assert list_names(tree, "/a/img.planes") == ["z0.tif", "z1.tif", "z2.tif"]
     file = tree.lookup("/a/img.planes/z1.tif")
     assert isinstance(file, VirtualFile)
     assert np.array_equal(tifffile.imread(io.BytesIO(file.content.read(0, file.content.size))), data[1])
-    parent = tree.lookup("/a")
-    assert isinstance(parent, Directory)
-    assert "img.planes" in tree.list_names(parent)
-    assert "img.planes" not in Tree(group).list_names(parent)
+    assert "img.planes" in list_names(tree, "/a")
+    assert "img.planes" not in list_names(Tree(group), "/a")
     for path in ("/a/img.planes/z3.tif", "/a/img.planes/z1.tif/x", "/a/none.planes/z1.tif", "/a/none.planes"):
         assert tree.lookup(path) is None
     assert isinstance(tree.lookup("/a/taken.planes"), Directory)

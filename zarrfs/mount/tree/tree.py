@@ -239,10 +239,6 @@ class Tree:
 
     # -- listing -----------------------------------------------------------------------------------------------
 
-    def list_names(self, directory: Directory) -> list[str]:
-        """Return the names in a directory, sorted. Raises StoreError if the store cannot list the group."""
-        return sorted(entry.name for entry in self.list_entries(directory))
-
     def list_entries(
         self, directory: Directory, needs_sizes: Callable[[int], bool] = lambda _: True
     ) -> Iterator[ListedEntry]:

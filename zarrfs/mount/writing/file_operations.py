@@ -19,11 +19,12 @@ from zarrfs.mount.fuse.operations import ZarrOperations
 from zarrfs.mount.fuse.refusal import RefusedError
 from zarrfs.mount.options import CreationOptions
 from zarrfs.mount.reading.blocks import BlockPool
-from zarrfs.mount.reading.open_files import OpenFile
 from zarrfs.mount.tree.entries import Directory, Entry, FileSummary, VirtualFile
 from zarrfs.mount.tree.presentation import GROUP_DOCUMENT
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.mount.writing.array_file import ArrayFile
+from zarrfs.mount.writing.file_handles import FileHandles
+from zarrfs.mount.writing.hidden_names import HiddenNames
 from zarrfs.mount.writing.hierarchy_editor import HierarchyEditor
 from zarrfs.mount.writing.local_storage import synchronize
 from zarrfs.mount.writing.new_files import (
@@ -62,10 +63,10 @@ class FileOperations(ZarrOperations):
         self._write_buffer = WriteBuffer() if write_buffer is None else write_buffer
         self._editor = HierarchyEditor(tree, self._write_buffer, options or CreationOptions())
         self._pending = PendingFiles()
-        self._hidden: set[str] = set()
-        # Held while the hierarchy is changed. It also guards the hidden names.
+        self._hidden = HiddenNames()
+        # Held while the hierarchy is changed.
         self._structure = threading.RLock()
-        self._handles_of_pending: dict[int, PendingFile] = {}
+        self._file_handles = FileHandles(tree, self._files, self._handles, self._pool, self._write_buffer)
 
     def destroy(self, path: str) -> None:
         for file in self._pending:
@@ -139,17 +140,17 @@ class FileOperations(ZarrOperations):
         if file is not None:
             if flags & os.O_TRUNC:
                 file.truncate(0)
-            return self._add_pending_handle(file)
+            return self._file_handles.add_pending(file)
         entry = self._entry(path)
         if not isinstance(entry, VirtualFile):
             raise os_error(errno.EISDIR)
         if flags & os.O_ACCMODE == os.O_RDONLY:
-            return self._add_array_file(path, entry)
+            return self._file_handles.add_array_file(path, entry.content)
         if entry.node is None:
             raise RefusedError(f"{path}: the file describes an error and cannot be changed", errno.EPERM)
         is_document = path.endswith(".json")
         if not is_document and not flags & os.O_TRUNC:
-            return self._add_array_file(path, entry)
+            return self._file_handles.add_array_file(path, entry.content)
         if not path.endswith(CREATED_SUFFIXES):
             raise RefusedError(
                 f"{path}: files of this kind cannot be replaced; expected {', '.join(CREATED_SUFFIXES)}",
@@ -160,7 +161,7 @@ class FileOperations(ZarrOperations):
         file.is_changed = bool(flags & os.O_TRUNC)
         file.replaces = True
         self._pending.add(file)
-        return self._add_pending_handle(file)
+        return self._file_handles.add_pending(file)
 
     @errors_to_errno
     def create(self, path: str, mode: int) -> int:
@@ -172,51 +173,25 @@ class FileOperations(ZarrOperations):
         check_creatable(path)
         file = PendingFile(path)
         self._pending.add(file)
-        self._hidden.discard(path)
-        return self._add_pending_handle(file)
+        self._hidden.show(path)
+        return self._file_handles.add_pending(file)
 
     def _check_writable(self) -> None:
         if self._tree.root.store.read_only:
             raise os_error(errno.EROFS)
 
-    def _add_array_file(self, path: str, entry: VirtualFile) -> int:
-        handle = next(self._handles)
-        self._files[handle] = ArrayFile(path, entry.content, self._pool, self._write_buffer)
-        return handle
-
-    def _add_pending_handle(self, file: PendingFile) -> int:
-        handle = next(self._handles)
-        file.acquire()
-        self._handles_of_pending[handle] = file
-        return handle
-
-    def _array_file(self, path: str, fh: int) -> ArrayFile:
-        """Return the open file of a handle. It follows the array if that was replaced, renamed or resized."""
-        file: OpenFile | None = self._files.get(fh)
-        if isinstance(file, ArrayFile) and not file.is_stale:
-            return file
-        entry = self._tree.lookup(path)
-        if not isinstance(entry, VirtualFile):
-            raise os_error(errno.ESTALE)
-        file = ArrayFile(path, entry.content, self._pool, self._write_buffer)
-        if fh in self._files:
-            self._files[fh] = file
-        return file
-
     def _mark_stale(self, path: str) -> None:
         """Let open files of the nodes at or below a path look up their content again."""
         top = self._editor.store_path("" if isinstance(self._tree.root, Array) else path.strip("/"))
-        for file in list(self._files.values()):
-            if isinstance(file, ArrayFile):
-                file.mark_stale(top)
+        self._file_handles.mark_stale(top)
 
     @errors_to_errno
     def read(self, path: str, size: int, offset: int, fh: int) -> Any:
-        pending = self._handles_of_pending.get(fh)
+        pending = self._file_handles.pending(fh)
         if pending is not None:
             return pending.read(offset, size)
         try:
-            return self._array_file(path, fh).read(offset, size)
+            return self._file_handles.array_file(path, fh).read(offset, size)
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.ESTALE:
                 raise
@@ -225,12 +200,13 @@ class FileOperations(ZarrOperations):
 
     @errors_to_errno
     def write(self, path: str, data: bytes, offset: int, fh: int) -> int:
-        pending = self._handles_of_pending.get(fh)
+        pending = self._file_handles.pending(fh)
         if pending is not None:
             with pending.lock:
-                if fh in self._handles_of_pending:
+                # Meanwhile the file can have become an array, to which the handle writes then.
+                if self._file_handles.pending(fh) is not None:
                     return pending.write(offset, data)
-        return self._array_file(path, fh).write(offset, data)
+        return self._file_handles.array_file(path, fh).write(offset, data)
 
     @errors_to_errno
     def flush(self, path: str, fh: Any) -> int:
@@ -249,7 +225,7 @@ class FileOperations(ZarrOperations):
         return 0
 
     def _flush(self, path: str, fh: int) -> None:
-        pending = self._handles_of_pending.get(fh)
+        pending = self._file_handles.pending(fh)
         if pending is None:
             file = self._files.get(fh)
             if isinstance(file, ArrayFile):
@@ -268,7 +244,7 @@ class FileOperations(ZarrOperations):
                 return False
             self._show_stem(file.path)
             self._pending.remove(file)
-            self._continue_in_place(file)
+            self._file_handles.continue_in_place(file)
             if file.path.endswith(".json"):
                 self._store_elements(file.path.removesuffix(".json") + ".raw")
         return True
@@ -285,40 +261,18 @@ class FileOperations(ZarrOperations):
             finally:
                 elements.release()
 
-    def _show_names(self, stem: str) -> None:
-        """Stop hiding the names that begin with a path."""
-        with self._structure:
-            self._hidden -= {name for name in self._hidden if name.startswith(stem)}
-
-    def _continue_in_place(self, file: PendingFile) -> None:
-        """Let open handles of a file that became an array write to the array, if the array has a file of equal bytes.
-
-        A program may write to a mapping of a file that it has closed. Its lock is held.
-        """
-        entry = self._tree.lookup(file.path)
-        if not isinstance(entry, VirtualFile) or entry.content.size != file.size:
-            return
-        header_nbytes = file.size - sum(array.nbytes for array in entry.content.arrays)
-        if file.path.endswith(".json") or entry.content.read(0, header_nbytes) != file.read(0, header_nbytes):
-            return
-        for handle, pending in list(self._handles_of_pending.items()):
-            if pending is file:
-                self._files[handle] = ArrayFile(file.path, entry.content, self._pool, self._write_buffer)
-                del self._handles_of_pending[handle]
-                file.release()
-
     def _show_stem(self, path: str) -> None:
         """Show all names of the node that a stored file presents, and let open files of it look up their content."""
         stem = path.removesuffix(GROUP_DOCUMENT if path.endswith(GROUP_DOCUMENT) else created_suffix(path))
-        self._show_names(f"{stem.rstrip('.')}.")
+        self._hidden.show_all(f"{stem.rstrip('.')}.")
         self._mark_stale(stem)
 
     @errors_to_errno
     def release(self, path: str, fh: int) -> int:
-        pending = self._handles_of_pending.pop(fh, None)
+        pending = self._file_handles.pop_pending(fh)
         if pending is None:
-            file = self._files.get(fh)
-            if isinstance(file, ArrayFile) and file.is_dirty:
+            file = self._file_handles.dirty_array_file(fh)
+            if file is not None:
                 self._flush_released(path, file)
             return super().release(path, fh)
         last = not pending.is_shared

@@ -19,7 +19,7 @@ from zarrfs.errors import MetadataError, OptionError, describe_error
 from zarrfs.mount.fuse.refusal import RefusedError
 from zarrfs.mount.options import CreationOptions
 from zarrfs.mount.tree.tree import Tree
-from zarrfs.mount.writing.documents import CREATION_OPTIONS
+from zarrfs.mount.writing.parsing.documents import CREATION_OPTIONS
 from zarrfs.mount.writing.write_buffer import WriteBuffer
 
 __all__ = ["HierarchyEditor"]

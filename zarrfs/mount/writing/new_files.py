@@ -11,10 +11,10 @@ from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.mount.fuse.refusal import RefusedError
 from zarrfs.mount.tree.presentation import GROUP_DOCUMENT
-from zarrfs.mount.writing.documents import edited_attributes, new_array_options, parse_document
 from zarrfs.mount.writing.hierarchy_editor import HierarchyEditor
-from zarrfs.mount.writing.image_file import IMAGE_SUFFIXES, ImageFileError, opened_image
-from zarrfs.mount.writing.npy_file import IncompleteNpyError, NpyError, read_npy
+from zarrfs.mount.writing.parsing.documents import edited_attributes, new_array_options, parse_document
+from zarrfs.mount.writing.parsing.image_file import IMAGE_SUFFIXES, ImageFileError, opened_image
+from zarrfs.mount.writing.parsing.npy_file import IncompleteNpyError, NpyError, read_npy
 from zarrfs.mount.writing.pending import PendingFile
 
 __all__ = [

@@ -14,17 +14,15 @@ from zarrfs.mount.fuse.operations import XATTR_PREFIX
 from zarrfs.mount.fuse.refusal import RefusedError
 from zarrfs.mount.tree.entries import Directory, Entry, VirtualFile
 from zarrfs.mount.tree.presentation import GROUP_DOCUMENT
-from zarrfs.mount.writing.documents import CREATION_OPTIONS
 from zarrfs.mount.writing.file_operations import FileOperations
 from zarrfs.mount.writing.new_files import check_creatable, is_temporary, store_file
+from zarrfs.mount.writing.parsing.documents import CREATION_OPTIONS
 from zarrfs.mount.writing.pending import PendingFile
 
 __all__ = ["WritableOperations"]
 
 ATTRIBUTE_PREFIX = XATTR_PREFIX + "attrs."
 """The prefix of the extended attributes that are user attributes of a node."""
-
-MAX_HIDDEN_NAMES = 100_000
 
 SET_IF_EQUAL = ("kind", "path", "data_type", "dimension_units", "nbytes", "attributes")
 """Extended attributes that cannot be changed. Programs that copy files set them to their present value."""
@@ -41,7 +39,7 @@ class WritableOperations(FileOperations):
 
     @errors_to_errno
     def truncate(self, path: str, length: int, fh: Any = None) -> int:
-        pending = self._handles_of_pending.get(fh) or self._pending.get(path)
+        pending = self._file_handles.pending(fh) or self._pending.get(path)
         if pending is not None:
             pending.truncate(length)
             return 0
@@ -68,7 +66,7 @@ class WritableOperations(FileOperations):
             raise os_error(errno.EEXIST)
         with self._structure:
             self._editor.make_group(path.strip("/"))
-            self._hidden.discard(f"{path}/{GROUP_DOCUMENT}")
+            self._hidden.show(f"{path}/{GROUP_DOCUMENT}")
         return 0
 
     @errors_to_errno
@@ -83,7 +81,7 @@ class WritableOperations(FileOperations):
                 self._remove_name(path, entry)
             else:
                 self._editor.remove_group(path.strip("/"))
-                self._show_names(path + "/")
+                self._hidden.show_all(path + "/")
         return 0
 
     @errors_to_errno
@@ -106,15 +104,13 @@ class WritableOperations(FileOperations):
         if node_path is None and not is_part and not path.endswith("/" + GROUP_DOCUMENT):
             raise RefusedError(f"{path}: this file cannot be removed", errno.EPERM)
         self._check_writable()
-        if len(self._hidden) >= MAX_HIDDEN_NAMES:
-            raise RefusedError(f"{path}: too many names of arrays that exist were removed", errno.ENOSPC)
         self._hidden.add(path)
         if node_path is not None:
             parent = path.rpartition("/")[0]
             names = self._tree.array_names(node_path)
             if all(f"{parent}/{name}" in self._hidden for name in names):
                 self._editor.remove(node_path)
-                self._show_names(f"/{node_path}.")
+                self._hidden.show_all(f"/{node_path}.")
                 self._mark_stale(node_path)
 
     def _array_path(self, path: str, entry: Entry) -> str | None:
@@ -146,8 +142,13 @@ class WritableOperations(FileOperations):
         if isinstance(entry, VirtualFile) and old.endswith(".json") and is_temporary(new):
             # An editor keeps the old document under the name of a backup, and writes a new one.
             self._check_writable()
-            self._pending.add(PendingFile(new, entry.content.read(0, entry.content.size)))
+            document = PendingFile(new, entry.content.read(0, entry.content.size))
             self._hidden.add(old)
+            try:
+                self._pending.add(document)
+            except RefusedError:
+                self._hidden.show(old)
+                raise
             return
         if isinstance(entry, Directory) and not isinstance(entry.node, Array):
             if any(file.path.startswith(old + "/") for file in self._pending):
@@ -171,7 +172,7 @@ class WritableOperations(FileOperations):
             if replaced is not None:
                 self._pending.remove(replaced)
             for path in (source, target):
-                self._show_names(f"/{path}.")
+                self._hidden.show_all(f"/{path}.")
                 self._mark_stale(path)
 
     def _rename_pending(self, file: PendingFile, new: str) -> None:
