@@ -154,7 +154,7 @@ def run_napari(location: str, scratch: str) -> None:
             if value == "fit":
                 viewer.reset_view()
             else:
-                viewer.camera.zoom = 2.0  # a pixel of the screen for each pixel of 0.5 micrometers
+                viewer.camera.zoom = 2.0  # a pixel of the screen for each pixel of 0.5 micrometres
         elif name == "report":
             _answer(monitor.report())
         elif name == "quit":

@@ -1,4 +1,6 @@
-"""docs/command-line.md has a section for each command, and documents all of its options."""
+"""docs/command-line.md describes each command with all of its options, docs/installation.md each extra, and the
+documents have one spelling.
+"""
 
 from __future__ import annotations
 
@@ -73,3 +75,30 @@ def test_every_extra_is_described() -> None:
     assert len(described) == len(set(described))
     assert set(described) == extras - set(DEVELOPMENT)
     assert set(DEVELOPMENT) <= extras
+
+
+OTHER_SPELLINGS = (
+    r"colors?|centers?|centered|neighbors?|behaviors?|\w+(?:alis|ognis|hronis)(?:e[sd]?|ing|ation)"
+)
+"""Words of the documents are spelled colour, centre, neighbour and behaviour, but recognize and synchronize."""
+
+
+def words_with_another_spelling(text: str) -> list[str]:
+    """Return such words of a document, without code, options and headings in links."""
+    text = re.sub(r"^```.*?^```$|`[^`]*`|\([^ )]*\)", "", text, flags=re.MULTILINE | re.DOTALL)
+    return re.findall(rf"(?<![-\w])(?:{OTHER_SPELLINGS})(?![-\w])", text, flags=re.IGNORECASE)
+
+
+def test_documents_have_one_spelling() -> None:
+    pages = {
+        path.name: path.read_text(encoding="utf-8") for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+    }
+    found = {name: words_with_another_spelling(page) for name, page in pages.items()}
+    assert {name: words for name, words in found.items() if words} == {}
+    assert words_with_another_spelling(
+        "A Color, a\ncenter; `color` and --channel-color; recognised\n```\ncolors\n```\n"
+    ) == [
+        "Color",
+        "center",
+        "recognised",
+    ]

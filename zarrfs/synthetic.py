@@ -25,7 +25,7 @@ Volume = np.ndarray[Any, np.dtype[Any]]
 NgffVersion = Literal["0.4", "0.5"]
 
 VOXEL_SIZE = (1.0, 0.325, 0.325)
-"""Micrometers per voxel along z, y, x: a 20x objective and a camera with 6.5 um pixels."""
+"""Micrometres per voxel along z, y, x: a 20x objective and a camera with 6.5 um pixels."""
 
 CAMERA_OFFSET = 100.0
 READ_NOISE = 3.0
@@ -57,21 +57,21 @@ class Picture:
 
 @dataclass(frozen=True)
 class _Cell:
-    """An ellipsoidal nucleus: center and radii in voxels along (z, y, x), and its relative brightness."""
+    """An ellipsoidal nucleus: centre and radii in voxels along (z, y, x), and its relative brightness."""
 
     center: tuple[float, float, float]
     radii: tuple[float, float, float]
     brightness: float
 
     def window(self, shape: tuple[int, ...], reach: float) -> tuple[slice, ...]:
-        """Return the bounding box of the voxels within ``reach`` radii of the center."""
+        """Return the bounding box of the voxels within ``reach`` radii of the centre."""
         return tuple(
             slice(max(0, int(c - reach * r)), max(0, min(n, int(c + reach * r) + 2)))
             for c, r, n in zip(self.center, self.radii, shape, strict=True)
         )
 
     def distance(self, window: tuple[slice, ...]) -> Volume:
-        """Return the distance of each voxel of a window from the center in radii. It is 1 on the surface."""
+        """Return the distance of each voxel of a window from the centre in radii. It is 1 on the surface."""
         axes = (
             (np.arange(s.start, s.stop, dtype=np.float32) - c) / r
             for s, c, r in zip(window, self.center, self.radii, strict=True)
@@ -128,7 +128,7 @@ def _place_cells(shape: tuple[int, ...], rng: np.random.Generator) -> Iterator[_
 
 
 def _nucleus(distance: Volume, brightness: float) -> Volume:
-    """Return the intensity of a nucleus: an ellipsoid with a soft edge that is darker in its center."""
+    """Return the intensity of a nucleus: an ellipsoid with a soft edge that is darker in its centre."""
     intensity: Volume = (
         700 * brightness * _smooth_step(distance, 1, 14) * (0.7 + 0.3 * np.minimum(distance, 1))
     )
@@ -163,7 +163,7 @@ def _paint_cell(signal: Volume, labels: Volume, number: int, cell: _Cell, rng: n
 
 
 def _illumination(shape: tuple[int, ...]) -> Volume:
-    """Return relative intensities that decrease from the center of the field of view to its corners."""
+    """Return relative intensities that decrease from the centre of the field of view to its corners."""
     y = np.linspace(-1, 1, shape[1], dtype=np.float32)[:, None]
     x = np.linspace(-1, 1, shape[2], dtype=np.float32)[None, :]
     return 1 - 0.18 * (x * x + y * y)
@@ -272,7 +272,7 @@ def _multiscales(
     for level in range(levels):
         z, y, x = VOXEL_SIZE
         factor = 2**level
-        # The center of a coarse pixel lies between the centers of the fine pixels that it combines.
+        # The centre of a coarse pixel lies between the centres of the fine pixels that it combines.
         shift = (factor - 1) / 2
         scale = {"type": "scale", "scale": [*leading, z, y * factor, x * factor]}
         translation = {

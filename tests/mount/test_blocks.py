@@ -111,7 +111,7 @@ def test_a_sequential_pass_decodes_each_chunk_once(options: dict[str, Any]) -> N
     data = b"".join(bytes(file.read(offset, size)) for offset in range(0, file.content.size, size))
     assert data == b"header" + NOISE.tobytes()
     pool.close()
-    # The reads before the access is recognised as sequential are direct.
+    # The reads before the access is recognized as sequential are direct.
     direct = 256 * KIB // size
     assert store.bytes_read < (direct + 2) * array.nbytes_stored() // 8 + 2 * array.nbytes_stored()
     repeated = [key for key, count in store.keys.items() if count > direct + 2]

@@ -223,7 +223,7 @@ def test_a_plane_decodes_each_chunk_once(cache_size: int, swap: bool, size: int)
     for start in starts:
         assert bytes(file.read(start, size)) == expected[start : start + size]
     pool.close()
-    # The first reads are direct, before the access is recognised. Each of them consists of parts of two rows.
+    # The first reads are direct, before the access is recognized. Each of them consists of parts of two rows.
     direct = 0 if cache_size else 2 * (MIN_EQUAL_STRIDES + 1)
     assert max(count for key, count in store.keys.items() if key.startswith("c/0/")) <= direct + 2
     others = [count for key, count in store.keys.items() if key.startswith(("c/1/", "c/2/"))]

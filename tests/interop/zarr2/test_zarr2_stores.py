@@ -91,7 +91,7 @@ STORES: dict[str, Callable[[Path, Any], Place]] = {
 
 NOT_CREATED = ("sqlite, by content", "lmdb, by content", "dbm, dumb", "fsspec, slashes")
 CREATED = [name for name in STORES if name not in NOT_CREATED]
-"""The stores that zarrfs creates at the same location. A database that is recognised by its content must exist. The dbm
+"""The stores that zarrfs creates at the same location. A database that is recognized by its content must exist. The dbm
 files of zarrfs have the type that Python selects. An FSStore with slashes ignores the separator in the documents."""
 
 

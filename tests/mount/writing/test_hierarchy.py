@@ -309,12 +309,13 @@ def test_an_editor_keeps_a_backup_of_a_document(store: MemoryStore) -> None:
 
 @pytest.mark.parametrize("limit", ["hidden_names.MAX_HIDDEN_NAMES", "pending.MAX_PENDING_FILES"])
 def test_a_document_keeps_its_name_if_no_backup_can_be_kept(
-    store: MemoryStore, limit: str, monkeypatch: pytest.MonkeyPatch
+    store: MemoryStore, limit: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     operations = operations_of(store)
     monkeypatch.setattr(f"zarrfs.mount.writing.{limit}", 0)
     present = operations.readdir("/", 0)
     assert errno_of(operations.rename, "/img.json", "/img.json~") == errno.ENOSPC
+    assert "/img.json" in caplog.text
     assert operations.readdir("/", 0) == present
     operations.destroy("/")
 

@@ -16,7 +16,7 @@ from tests.processes import TIMEOUT
 from tests.viewer.core.doubles import FakeArray, array_image, random_values
 
 TILE = 16 * 16 * 2
-"""Bytes of a tile of the images of ``slices``, which have one tile per plane."""
+"""The size in bytes of a tile of the images of ``slices``, which have one tile per plane."""
 
 
 class Listener:

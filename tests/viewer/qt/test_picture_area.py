@@ -31,7 +31,7 @@ def blocks(tmp_path: Path) -> Path:
 
 
 def drawn_values(window: MainWindow) -> list[list[int]]:
-    """Return the gray values that the screen shows at the centers of the pixels of the slice."""
+    """Return the gray values that the screen shows at the centres of the pixels of the slice."""
     canvas = window.canvas
     picture = canvas.grab().toImage()
     rows = []

@@ -1,4 +1,4 @@
-"""The overview of a plate in the center of the window, the strip of fields, and the steps between wells."""
+"""The overview of a plate in the centre of the window, the strip of fields, and the steps between wells."""
 
 from __future__ import annotations
 

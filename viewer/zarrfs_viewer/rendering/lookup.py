@@ -21,7 +21,7 @@ from zarrfs_viewer.state.view_state import ChannelSettings, Rgb
 __all__ = ["INDEX_BITS", "NAN_COLOR", "Transfer", "scaled_index", "transfer_table"]
 
 INDEX_BITS = 14
-"""With 16384 steps, the sum of many channels with steep colour maps differs from exact arithmetic by at most one grey
+"""With 16384 steps, the sum of many channels with steep colour maps differs from exact arithmetic by at most one gray
 level. The table (128 KiB) fits the L2 cache."""
 NAN_COLOR: Rgb = (96, 0, 96)
 """The colour of NaN. It does not occur in the common colour maps."""

@@ -1,7 +1,7 @@
 """Importing the libraries that codecs use, one thread at a time.
 
 ``import numcodecs`` in one thread and ``import numcodecs.zstd`` in another wait for each other's module locks. Python
-breaks that deadlock by handing out a partially initialised module. All imports of codec libraries in the engine
+breaks that deadlock by handing out a partially initialized module. All imports of codec libraries in the engine
 therefore go through ``import_library``, which holds one lock and imports a package before any of its submodules.
 
 The lock is only held while other packages are imported. They never import zarrfs, so it cannot take part in a deadlock
@@ -21,7 +21,7 @@ __all__ = ["import_library"]
 
 _lock = threading.RLock()
 _complete: set[str] = set()
-"""Names of modules that were imported to the end; others in ``sys.modules`` may be partially initialised."""
+"""Names of modules that were imported to the end; others in ``sys.modules`` may be partially initialized."""
 
 
 def import_library(name: str) -> ModuleType:

@@ -28,7 +28,7 @@ class NodeKeys(NamedTuple):
 
 
 class Format(ABC):
-    """An on-disk format. Stateless. ``path`` is always a normalised path in the store, empty for the root."""
+    """An on-disk format. Stateless. ``path`` is always a normalized path in the store, empty for the root."""
 
     features: ClassVar[FormatFeatures]
 

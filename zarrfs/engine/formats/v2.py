@@ -89,7 +89,7 @@ def probe_separator(store: Store, path: str, ndim: int) -> Separator:
     """Return the dimension separator of an array whose ``.zarray`` has no ``dimension_separator``.
 
     The default in the specification is ``"."``. Nested directories, written before the key was specified, are
-    recognised with a warning.
+    recognized with a warning.
     """
     if ndim < 2 or store.exists(join(path, ".".join(["0"] * ndim))):
         return "."

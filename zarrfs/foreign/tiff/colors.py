@@ -20,7 +20,7 @@ PALETTE = 3
 """The value of the tag PhotometricInterpretation for a palette."""
 
 MAX_COLORS = 4096
-"""The colours of more values are not kept. The metadata list them one by one."""
+"""The maximum number of values whose colours are kept. The metadata have an entry for each."""
 
 MAX_8_BIT = 255
 

@@ -142,10 +142,10 @@ class WritableOperations(FileOperations):
         if isinstance(entry, VirtualFile) and old.endswith(".json") and is_temporary(new):
             # An editor keeps the old document under the name of a backup, and writes a new one.
             self._check_writable()
-            document = PendingFile(new, entry.content.read(0, entry.content.size))
+            document = entry.content.read(0, entry.content.size)
             self._hidden.add(old)
             try:
-                self._pending.add(document)
+                self._pending.add(PendingFile(new, document))
             except RefusedError:
                 self._hidden.show(old)
                 raise

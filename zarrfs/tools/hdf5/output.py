@@ -38,7 +38,7 @@ class HDF5Output:
             raise error
 
     def close(self) -> None:
-        """Synchronise and close the file. Raises the first error of a write or of the synchronisation."""
+        """Synchronize and close the file. Raises the first error of a write or of the synchronization."""
         fd, self._fd = self._fd, -1
         if fd < 0:
             return

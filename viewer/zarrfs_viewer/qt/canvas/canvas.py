@@ -226,7 +226,7 @@ class Canvas(QWidget):
         self.set_viewport(one_to_one(self._viewport))
 
     def zoom(self, factor: float) -> None:
-        """Zoom around the center."""
+        """Zoom around the centre."""
         self.set_viewport(
             zoom_at(self._viewport, factor, self._viewport.width / 2, self._viewport.height / 2)
         )

@@ -201,7 +201,7 @@ class SecondImage(QObject):
         if math.isclose(own.zoom, expected.zoom) and own.center == expected.center:
             self.refresh()  # the canvas was resized; a fitted first image remains fitted
         else:
-            # The first canvas has another size; only the center and the zoom are applied.
+            # The first canvas has another size; only the centre and the zoom are applied.
             main.follow(self._pairing.to_first(own))
 
     def _show_frame(self, frame: Frame) -> None:

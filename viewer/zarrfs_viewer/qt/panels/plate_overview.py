@@ -1,4 +1,4 @@
-"""The large overview of a plate in the center of the window, and the strip with the fields of view of a well."""
+"""The large overview of a plate in the centre of the window, and the strip with the fields of view of a well."""
 
 from __future__ import annotations
 

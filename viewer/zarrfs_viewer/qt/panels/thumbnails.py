@@ -64,7 +64,7 @@ class ThumbnailLoader(QObject):
 
 
 def to_icon(pixels: Pixels) -> QIcon:
-    """Return pixels as an icon, centered in a square. A small picture is enlarged by a whole number."""
+    """Return pixels as an icon, centred in a square. A small picture is enlarged by a whole number."""
     height, width = pixels.shape
     image = QImage(pixels.tobytes(), width, height, width * 4, QImage.Format.Format_ARGB32_Premultiplied)
     square = QPixmap(THUMBNAIL_SIZE, THUMBNAIL_SIZE)

@@ -1,4 +1,4 @@
-"""Painting of the rows of the hierarchy: the name, and a grey summary of the node."""
+"""Painting of the rows of the hierarchy: the name, and a gray summary of the node."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def mask_file(name: str, size: int) -> Path:
 
 
 def icon(name: str, palette: QPalette) -> QIcon:
-    """Return an icon in the text colour of a palette; greyed while disabled."""
+    """Return an icon in the text colour of a palette; gray while disabled."""
     result = QIcon()
     for size in SIZES:
         mask = QImage(str(mask_file(name, size)))

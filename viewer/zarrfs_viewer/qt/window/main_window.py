@@ -1,4 +1,4 @@
-"""The main window: hierarchy at the left, image in the center, channels, measurements and metadata at the right.
+"""The main window: hierarchy at the left, image in the centre, channels, measurements and metadata at the right.
 
 The window connects the panels. The state is in the session. ``side_panels`` creates the docks; ``image_actions`` and
 ``contrast_actions`` contain what the user does with the image. Most parts are imported where they are created, because

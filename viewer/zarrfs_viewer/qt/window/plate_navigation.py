@@ -1,4 +1,4 @@
-"""Plates in the center of the window: the overview while no well is displayed, and the strip of fields below a well."""
+"""Plates in the centre of the window: the overview while no well is displayed, and the strip of fields below a well."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The values of arrays in the center of the window, and those around the pointer in a dock."""
+"""The values of arrays in the centre of the window, and those around the pointer in a dock."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ValuesPage(QObject):
 
     @property
     def is_shown(self) -> bool:
-        """Whether the center of the window shows values."""
+        """Whether the centre of the window shows values."""
         return self._stack.currentWidget() is self.view
 
     def toggle(self) -> None:

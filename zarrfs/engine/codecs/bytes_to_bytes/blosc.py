@@ -304,7 +304,7 @@ class BloscSource:
     def _decode_run(
         self, head: bytes, low: int, high: int, count: int, blocksize: int, fetched: dict[int, Buffer]
     ) -> Buffer:
-        """Decode blocks ``low`` to ``high`` (exclusive) from a buffer that is assembled of them."""
+        """Decode blocks ``low`` to ``high`` (exclusive) from a buffer that consists of them."""
         nbytes = min(high * blocksize, self._size) - low * blocksize
         parts = [fetched[i] for i in range(low, high)]
         position = HEADER.size + 4 * len(parts)
