@@ -298,6 +298,40 @@ def test_elements_of_shuffled_blocks_are_collected(
     assert (record.reads, record.returned) == (len(SELECTIONS), 0)
 
 
+@settings(deadline=None)
+@given(st.data())
+def test_any_elements_of_shuffled_blocks_are_collected(data: st.DataObject) -> None:
+    """Ranges of one and of several elements, within a block and across blocks, also in a short last block."""
+    chunks = data.draw(st.tuples(*[st.integers(1, 30)] * 3))
+    shape = (2 * chunks[0], *chunks[1:])
+    dtype = np.dtype(data.draw(st.sampled_from(["<u2", "<i4", "<f8", "V3", "<c16"])))
+    values = np.random.default_rng(9).integers(0, 9, (*shape, dtype.itemsize), "u1").view(dtype)[..., 0]
+    filters = {"id": "blosc", "cname": data.draw(st.sampled_from(["lz4", "zstd"])), "clevel": 5, "shuffle": 1}
+    filters["blocksize"] = data.draw(st.sampled_from([0, 128, 250, 960, 5000]))
+    order = data.draw(st.sampled_from("CF"))
+    with TemporaryDirectory() as path, native() as record:
+        array = zarrfs.create_array(
+            path,
+            data=values,
+            chunks=chunks,
+            zarr_format=2,
+            compressor=filters,
+            order=order,
+            cache_size=0,
+        )
+        for _ in range(6):
+            low = [data.draw(st.integers(0, n - 1)) for n in chunks]
+            steps = [data.draw(st.integers(1, 9)) for _ in shape]
+            high = [
+                chunks[0] + 1,
+                *(data.draw(st.integers(a + 1, n)) for a, n in zip(low[1:], shape[1:], strict=True)),
+            ]
+            selection = tuple(slice(*bounds) for bounds in zip(low, high, steps, strict=True))
+            np.testing.assert_array_equal(array[selection], values[selection])
+    assert record.reads
+    assert record.returned == 0
+
+
 @pytest.mark.parametrize(
     "codecs",
     [[blosc("lz4", "shuffle", 4096)], [blosc("zstd", "shuffle", 0)], [codec("zstd", level=1)]],

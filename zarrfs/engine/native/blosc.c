@@ -13,7 +13,7 @@
 #define MAX_SMALL_VALUE (48 << 10)
 /* If a chunk has more ranges, the library unshuffles all elements in less time than single ones are collected. The
  * contexts of zstd, which are created once here, are worth more than that. */
-#define MIN_NBYTES_PER_RANGE 128
+#define MIN_NBYTES_PER_RANGE 64
 
 #define MAX_BLOCKS 2048
 #define FIRST_NBYTES 1024
@@ -102,75 +102,14 @@ static int decode_streams(struct worker *worker, const struct blosc *blosc, int6
     return 0;
 }
 
-/* -- the inverse of the byte shuffle ----------------------------------------------------------------------------- */
-
-/* Collect `count` elements of SIZE bytes from `planes`, which are `stride` bytes apart. */
-#define UNSHUFFLE(SIZE)                                                                                              \
-    for (int64_t i = 0; i < count; i++)                                                                              \
-        for (int j = 0; j < SIZE; j++) out[i * SIZE + j] = planes[j * stride + i]
-
-__attribute__((optimize("O3"))) static void unshuffle(unsigned char *restrict out,
-                                                      const unsigned char *restrict planes, int64_t count,
-                                                      int64_t stride, int64_t itemsize) {
-    switch (itemsize) {
-    case 2: UNSHUFFLE(2); return;
-    case 4: UNSHUFFLE(4); return;
-    case 8: UNSHUFFLE(8); return;
-    default: UNSHUFFLE(itemsize);
-    }
-}
-
-/* The elements of a box, which are collected block by block. */
-struct collection {
-    struct ranges ranges;
-    struct position position; /* of the next range */
-    int64_t start, size;      /* what is left of the present range; size 0: nothing is left */
-    unsigned char *out;
-};
-
-/* Begin to collect the elements of a box in `worker->decoded`, one after the other in the order in which they are
- * stored. */
-static int begin_collection(struct worker *worker, const struct box *box, const int64_t *strides,
-                            struct collection *collection) {
-    find_ranges(worker->read->chain, box, strides, 0, &collection->ranges);
-    collection->position = first_position(&collection->ranges);
-    collection->start = collection->position.start;
-    collection->size = collection->ranges.span;
-    collection->out = reserve(&worker->decoded, (size_t)collection->ranges.nbytes);
-    return collection->out ? 0 : -1;
-}
-
 /* Collect the elements that a block contains. `data` is the decoded block, before the inverse of the shuffle. */
-static void collect(struct collection *collection, const struct blosc *blosc, int64_t block, const unsigned char *data) {
-    int64_t begin = block * blosc->blocksize, nbytes = block_nbytes(blosc, block), itemsize = blosc->typesize;
-    while (collection->size && collection->start < begin + nbytes) {
-        int64_t start = collection->start - begin, part = nbytes - start;
-        if (part > collection->size) part = collection->size;
-        if (blosc->is_shuffled)
-            unshuffle(collection->out, data + start / itemsize, part / itemsize, nbytes / itemsize, itemsize);
-        else
-            memcpy(collection->out, data + start, (size_t)part);
-        collection->out += part;
-        collection->start += part;
-        collection->size -= part;
-        if (!collection->size && next_position(&collection->ranges, &collection->position)) {
-            collection->start = collection->position.start;
-            collection->size = collection->ranges.span;
-        }
-    }
+static void collect_block(struct collection *collection, const struct blosc *blosc, int64_t block,
+                          const unsigned char *data) {
+    collect(collection, data, block * blosc->blocksize, block_nbytes(blosc, block),
+            blosc->is_shuffled ? blosc->typesize : 0);
 }
 
-/* Copy the collected elements to the output. */
-static void copy_collection(struct worker *worker, const struct box *box) {
-    int64_t strides[MAX_NDIM];
-    struct box collected = *box;
-    for (int d = 0; d < worker->read->chain->ndim; d++) {
-        collected.start[d] = 0;
-        collected.step[d] = 1;
-    }
-    chunk_strides(worker->read->chain, box->length, strides);
-    copy_box(worker->read, &collected, worker->decoded.data, strides);
-}
+/* -- whole buffers ----------------------------------------------------------------------------------------------- */
 
 int read_blosc_elements(struct worker *worker, const unsigned char *data, int64_t size, int64_t nbytes,
                         const struct box *box, const int64_t *strides) {
@@ -188,7 +127,7 @@ int read_blosc_elements(struct worker *worker, const unsigned char *data, int64_
         if (offset < BLOSC_HEADER || offset >= blosc.cbytes ||
             decode_streams(worker, &blosc, block, data + offset, blosc.cbytes - offset, decoded))
             return 1;
-        collect(&collection, &blosc, block, decoded);
+        collect_block(&collection, &blosc, block, decoded);
     }
     copy_collection(worker, box);
     return 0;
@@ -271,7 +210,7 @@ static int decode_run(struct worker *worker, const struct source *source, const 
     for (int64_t block = low; block < high; block++) {
         int64_t offset = load_le32(worker->blocks.data + BLOSC_HEADER + 4 * (block - low));
         if (decode_streams(worker, blosc, block, worker->blocks.data + offset, size - offset, decoded)) return -1;
-        collect(collection, blosc, block, decoded);
+        collect_block(collection, blosc, block, decoded);
     }
     return 0;
 }

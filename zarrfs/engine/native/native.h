@@ -203,6 +203,14 @@ struct position {
     int64_t index[MAX_NDIM], start;
 };
 
+/* The elements of a box, which are collected block by block. */
+struct collection {
+    struct ranges ranges;
+    struct position position; /* of the next range */
+    int64_t start, size;      /* what is left of the present range; size 0: nothing is left */
+    unsigned char *out;
+};
+
 /* The files in the order of their calls: a file calls functions of the files before it only. All functions that return
  * int return 0 on success. */
 
@@ -263,6 +271,20 @@ int decode_step(struct worker *worker, int step, const unsigned char *data, int6
  * not possible, or would not save much: the whole frame is to be decoded. */
 int decode_zstd_begin(struct worker *worker, const unsigned char *data, int64_t size, int64_t nbytes, int64_t needed);
 void free_contexts(struct worker *worker);
+
+/* collecting.c */
+
+/* Begin to collect the elements of a box in `worker->decoded`, one after the other in the order in which they are
+ * stored. */
+int begin_collection(struct worker *worker, const struct box *box, const int64_t *strides,
+                     struct collection *collection);
+/* Collect the elements in a block of `nbytes` bytes, which is byte `begin` of the chunk. Blocks follow in ascending order
+ * and include all that contain elements of the box. If `itemsize` is not 0, the bytes of the block are shuffled, and its
+ * begin and its size are multiples of `itemsize`, which is that of the chunk. */
+void collect(struct collection *collection, const unsigned char *data, int64_t begin, int64_t nbytes,
+             int64_t itemsize);
+/* Copy the collected elements to the output. */
+void copy_collection(struct worker *worker, const struct box *box);
 
 /* blosc.c */
 
