@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,6 +116,25 @@ class ChunkCache:
             self._entries[key] = (stamp, value, nbytes)
             self._nbytes += nbytes
             self._evict()
+
+    def make_room(self, nbytes: int, used: Iterable[Hashable] = ()) -> None:
+        """Remove entries, least recently used first, until ``nbytes`` bytes can be added, before they are allocated.
+
+        Entries with the keys ``used`` remain.
+        """
+        with self._lock:
+            surplus = self._nbytes + nbytes - self._capacity
+            if surplus <= 0:
+                return
+            remaining, removed = set(used), []
+            for key, (_, _, size) in self._entries.items():
+                if surplus <= 0:
+                    break
+                if key not in remaining:
+                    surplus -= size
+                    removed.append(key)
+            for key in removed:
+                self._remove(key)
 
     def load(self, key: Hashable, stamp: Hashable, loader: Callable[[], tuple[Any, int]]) -> Any:
         """Return the value of ``key``. If it is not cached, call ``loader``, which returns (value, size in bytes).

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Generator, Hashable
+from collections.abc import Generator, Hashable, Iterable
 from itertools import compress
 from math import prod
 from typing import Any
@@ -156,10 +156,17 @@ class _KeptChunks:
     """The chunks of a read that enter the cache when the read has ended."""
 
     def __init__(
-        self, storage: ArrayStorage, keys: dict[int, tuple[Hashable, ...]], shape: tuple[int, ...]
+        self,
+        storage: ArrayStorage,
+        keys: dict[int, tuple[Hashable, ...]],
+        shape: tuple[int, ...],
+        used: Iterable[Hashable],
     ) -> None:
         self._cache = storage.cache
         self._keys = keys
+        # All chunks of the read are allocated now. Together with the entries that they replace they would exceed the
+        # capacity.
+        self._cache.make_room(len(keys) * prod(shape) * storage.dtype.itemsize, used)
         self.chunks = {position: np.empty(shape, storage.dtype) for position in keys}
         # The stamps are determined before the chunks are read, so that they are never newer than the data.
         version = _FileVersion()
@@ -189,6 +196,6 @@ def _use_cache(plan: ReadPlan, read: NativeRead, array: NativeArray) -> _KeptChu
         read.unread[position] = 1
     if not methods.kept:
         return None
-    kept = _KeptChunks(storage, {i: keys[i] for i in methods.kept}, array.native.chunk_shape)
+    kept = _KeptChunks(storage, {i: keys[i] for i in methods.kept}, array.native.chunk_shape, keys)
     read.keep(kept.chunks)
     return kept

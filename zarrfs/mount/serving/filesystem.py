@@ -36,7 +36,7 @@ class Filesystem:
     def __init__(self, locations: Sequence[str | Store], mountpoint: str, options: MountOptions) -> None:
         cache_size = default_cache_size() if options.cache_size is None else options.cache_size
         # Half of a large cache holds blocks of files, for sequential access; the rest holds decoded chunks. A working
-        # buffer for blocks, which does not depend on the size of the cache, is added.
+        # buffer for blocks is added to a small cache.
         blocks_nbytes = cache_size // 2 if cache_size >= MIN_SHARED_CACHE_NBYTES else 0
         self._reported = ErrorLog()
         access = zarrfs.Access(
@@ -47,7 +47,7 @@ class Filesystem:
         self._options = options
         self._cache_size = cache_size
         self._nodes = open_sources(locations, options, cache_size - blocks_nbytes, access)
-        self._pool = BlockPool(DEFAULT_POOL_NBYTES + blocks_nbytes, is_immutable=options.immutable)
+        self._pool = BlockPool(blocks_nbytes or DEFAULT_POOL_NBYTES, is_immutable=options.immutable)
         names = source_names(locations)
         self._trees = {
             name: Tree(
