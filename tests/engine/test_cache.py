@@ -39,6 +39,19 @@ def test_the_capacity_is_not_exceeded_and_the_oldest_entries_are_evicted(puts: l
         assert (cache.get(key, None) is not None) == (key in model)
 
 
+def test_room_is_made_before_entries_are_added() -> None:
+    cache = ChunkCache(100)
+    for key in range(5):
+        cache.put(key, None, key, 20)
+    cache.make_room(30, used=[0])
+    assert [key for key in range(5) if cache.get(key, None) is not None] == [0, 3, 4]
+    cache.make_room(40)
+    assert cache.nbytes == 60
+    cache.make_room(1000, used=[0])
+    assert [key for key in range(5) if cache.get(key, None) is not None] == [0]
+    assert cache.nbytes == 20
+
+
 def test_reducing_the_capacity_evicts_immediately() -> None:
     cache = ChunkCache(100)
     for key in range(10):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import zarrfs
-from zarrfs.engine.io.flat import BlockGrid, block_grid
+from zarrfs.engine.io.flat import MAX_PART_NBYTES, BlockGrid, block_grid
 
 KIB = 1 << 10
 
@@ -26,8 +26,24 @@ def test_a_block_contains_whole_chunks() -> None:
 
 
 def test_blocks_of_chunks_that_are_too_large_do_not_contain_whole_chunks() -> None:
-    blocks = grid(16 * 64 * 2 - 1, shape=(64, 64), chunks=(16, 32))
-    assert blocks == BlockGrid(64 * 64 * 2, 64 * 64 * 2, 16 * 64 * 2 - 2, False)
+    slab = 16 * 64 * 2
+    # Equal numbers of planes, so that no block extends over two layers of chunks.
+    for max_nbytes, planes in ((slab - 1, 8), (slab // 3, 4), (64 * 2, 1)):
+        blocks = grid(max_nbytes, shape=(64, 64), chunks=(16, 32))
+        assert blocks == BlockGrid(64 * 64 * 2, slab, planes * 64 * 2, False)
+    last = grid(slab - 1, shape=(60, 64), chunks=(16, 32))
+    assert [last.bounds(last.count - 1), last.count] == [(56 * 64 * 2, 60 * 64 * 2), 8]
+    # The planes that one index of the first dimension contains.
+    blocks = grid(8 * 64 * 2, shape=(3, 60, 64), chunks=(1, 16, 32))
+    assert blocks == BlockGrid(3 * 60 * 64 * 2, 60 * 64 * 2, 8 * 64 * 2, False)
+    # A plane that is too large is divided anywhere.
+    blocks = grid(64, shape=(64, 64), chunks=(16, 32))
+    assert blocks == BlockGrid(64 * 64 * 2, 64 * 64 * 2, 64, False)
+
+
+def test_blocks_of_a_part_of_a_layer_of_chunks_are_bounded() -> None:
+    blocks = grid(MAX_PART_NBYTES * 2, shape=(256, 1024, 1024), chunks=(64, 64, 64))
+    assert (blocks.block, blocks.holds_whole_chunks) == (MAX_PART_NBYTES, False)
 
 
 def test_a_block_of_a_shard_contains_whole_inner_chunks() -> None:

@@ -12,6 +12,7 @@ import pytest
 import zarrfs
 from tests.engine.native.executors import native
 from zarrfs.engine.cache import ChunkCache
+from zarrfs.engine.io import native_reading
 
 VALUES = np.random.default_rng(1).integers(0, 99, (30, 40, 50)).astype(">u2")
 CHUNK_NBYTES = 10 * 16 * 20 * 2
@@ -31,7 +32,7 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def opened(location: Path, cache: ChunkCache | None = None, **options: Any) -> zarrfs.Array:
-    array = zarrfs.open_array(location, mode="r", cache_size=1 << 24, **options)
+    array = zarrfs.open_array(location, mode="r", **{"cache_size": 1 << 24, **options})
     assert array._cache.nbytes == 0
     return array
 
@@ -46,6 +47,26 @@ def test_whole_chunks_enter_the_cache(location: Path) -> None:
         np.testing.assert_array_equal(array[...], VALUES)
         np.testing.assert_array_equal(array[3:7, 5], VALUES[3:7, 5])
         assert record.reads == 1  # All chunks are cached.
+
+
+def test_room_is_made_before_the_chunks_are_allocated(
+    location: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = opened(location, cache_size=20 * (CHUNK_NBYTES + 1024))
+    cached: list[int] = []
+    execute = native_reading._execute
+
+    def note(*arguments: Any) -> Any:
+        cached.append(array._cache.nbytes)
+        return execute(*arguments)
+
+    monkeypatch.setattr(native_reading, "_execute", note)
+    with native():
+        for plane in (0, 1, 10, 11, 20, 21):  # The second plane of a chunk decodes it.
+            np.testing.assert_array_equal(array[plane], VALUES[plane])
+    assert len(cached) == 6
+    assert max(cached[1::2]) + 9 * CHUNK_NBYTES <= array._cache.capacity
+    assert array._cache.nbytes >= 18 * CHUNK_NBYTES
 
 
 def test_regions_enter_the_cache_when_they_are_read_again(location: Path) -> None:

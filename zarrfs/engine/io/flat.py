@@ -33,6 +33,9 @@ Box = tuple[tuple[int, int], ...]
 TARGET_BLOCK_NBYTES = 8 << 20
 """Blocks are at least this large where the array permits: per-block overhead is then negligible."""
 
+MAX_PART_NBYTES = 32 << 20
+"""Blocks that contain a part of a layer of chunks are at most this large: two of them are in memory."""
+
 MAX_VERSIONED_CHUNKS = 4096
 """The version of a range that intersects more chunks is not determined: that would take too many stat calls."""
 
@@ -107,7 +110,14 @@ def block_grid(storage: ArrayStorage, order: FlatOrder, max_nbytes: int) -> Bloc
     period = prod(shape[axis:]) * itemsize
     slab = min(chunks[axis], shape[axis]) * prod(shape[axis + 1 :]) * itemsize
     if slab > max_nbytes:
-        return BlockGrid(nbytes, nbytes, target, False)
+        # Each block of a slab examines all of its chunks, so the blocks are large, and none belongs to two slabs.
+        plane = prod(shape[axis + 1 :]) * itemsize
+        planes = min(max_nbytes, MAX_PART_NBYTES) // plane
+        if planes == 0:
+            return BlockGrid(nbytes, nbytes, target, False)
+        length = slab // plane
+        part = -(-length // -(-length // planes)) * plane
+        return BlockGrid(nbytes, period if axis else slab, part, False)
     return BlockGrid(nbytes, period, min(period, slab * max(1, target // slab)), True)
 
 
