@@ -190,6 +190,17 @@ def test_stores_without_latency_request_nothing_in_advance(tmp_path: Path) -> No
     assert RemoteStore("memory://requested").requested(["c/0"], 2) is None
 
 
+def test_a_subclass_that_reads_other_values_requests_nothing_in_advance(web: WebServer) -> None:
+    class Empty(RemoteStore):
+        def get(self, key: str) -> None:
+            return None
+
+    with Empty(f"{web.url}/a.zarr", read_only=True) as store:
+        assert store.requested(["c/0/0"], 2) is None
+        array = zarrfs.open_array(store, mode="r", cache_size=0)
+        assert (array[...] == 9).all()
+
+
 def test_references_are_read_without_requests_in_advance(web: WebServer, tmp_path: Path) -> None:
     references = {"version": 1, "refs": {"a/zarr.json": [f"{web.url}/a.zarr/zarr.json"]}}
     references["refs"] |= {key.replace("a.zarr", "a"): [f"{web.url}/{key}"] for key in KEYS}  # type: ignore[operator]
