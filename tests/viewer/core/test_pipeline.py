@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -247,3 +249,60 @@ def test_an_image_whose_listed_labels_do_not_exist_is_drawn(pane: Pane) -> None:
     image = open_pyramid(group)
     assert [entry.path for entry in image.labels] == ["labels/missing"]
     assert pane.settled(image, initial_intent(image), whole(image, 30, 20)).exact
+
+
+def slices(array: FakeArray) -> Image:
+    """Return the image of an array of unsigned bytes with the axes z, y, x."""
+    image = array_image(array.data, array.chunks, names="zyx")
+    (level,) = image.levels
+    return replace(image, levels=(replace(level, array=array),))
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    """Wait until a condition holds. Fails after a timeout."""
+    end = time.monotonic() + TIMEOUT
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def planes_read(array: FakeArray) -> set[int]:
+    return {selection[0] for selection in array.reads}
+
+
+def test_tiles_are_prefetched_after_the_complete_frame(streamer: TileStreamer) -> None:
+    array = FakeArray(np.zeros((8, 32, 32), np.uint8), (1, 16, 16))
+    image = slices(array)
+    before: list[tuple[int, set[int]]] = []
+    settled = threading.Event()
+
+    def on_frame(frame: Frame) -> None:
+        memory = streamer.memory
+        before.append((memory.queued + memory.running, planes_read(array)))
+        if frame.settled:
+            settled.set()
+
+    pipeline = ViewPipeline(streamer, on_frame=on_frame)
+    intent = with_channel(with_position(initial_intent(image), 0, 3), 0, limits=(0.0, 255.0))
+    pipeline.show(image, intent, whole(image, 32, 32))
+    assert settled.wait(TIMEOUT)
+    assert before[-1] == (0, {3})
+    wait_for(lambda: planes_read(array) == {2, 3, 4})
+    assert pipeline.close()
+
+
+def test_prefetching_is_not_postponed_while_requests_follow_each_other(
+    streamer: TileStreamer, pane: Pane
+) -> None:
+    array = FakeArray(np.zeros((8, 32, 32), np.uint8), (1, 32, 32))
+    image = slices(array)
+    intent = with_channel(initial_intent(image), 0, limits=(0.0, 255.0))
+    viewport = whole(image, 32, 32)
+    array.gate.clear()
+    pane.pipeline.show(image, with_position(intent, 0, 1), viewport)
+    assert array.started.acquire(timeout=TIMEOUT)
+    assert streamer.memory.queued == 0
+    pane.pipeline.show(image, with_position(intent, 0, 2), viewport)
+    wait_for(lambda: streamer.memory.queued >= 3)  # the tile of slice 2 is being read, and those of 3 to 5 follow
+    array.gate.set()
+    wait_for(lambda: {3, 4, 5} <= planes_read(array))

@@ -22,6 +22,11 @@ from zarrfs_viewer.streaming.streamer import TileError, TileStreamer
 
 __all__ = ["Frame", "ViewPipeline"]
 
+PREFETCH_DELAY_SECONDS = 0.005
+"""Tiles are prefetched this long after a complete frame, when a window has drawn it. Prefetching at the same time would
+double the time of a step between slices that are in memory.
+"""
+
 DisplayRequest = tuple[Image, ViewIntent, Viewport, tuple[Image, ...]]
 
 
@@ -43,6 +48,8 @@ class _Changes:
 class ViewPipeline:
     """Draws frames for the last display request. Thread-safe.
 
+    Tiles are prefetched after the frame that is complete, except for a request that arrives before the prefetching for
+    the previous one has begun: its tiles are prefetched at once, so that prefetching is not postponed for ever.
     Requests and tiles that arrive during drawing result in one further frame. A request is drawn immediately if
     one of its tiles is in the cache. Further tiles are drawn at most every ``frame_interval`` seconds, and
     immediately when all have arrived. ``on_error`` is called with tiles that cannot be read. ``on_failure`` is
@@ -69,6 +76,8 @@ class ViewPipeline:
         self._state: DisplayState | None = None
         self._renderer = FrameRenderer()
         self._last_frame = 0.0
+        self._waiting_prefetch: Sequence[TileRequest] = ()
+        self._prefetch_time: float | None = None
         self._has_drawn = False
         self._settled_generation = 0
         self._callback_lock = threading.RLock()
@@ -138,32 +147,39 @@ class ViewPipeline:
                 changes, self._changes = self._changes, _Changes()
             try:
                 if changes.is_cleared:
+                    self._waiting_prefetch, self._prefetch_time = (), None
                     self._renderer.clear()
                     self._state = None
                     self._has_drawn = False
                     self._stream.show((), ())
                 if changes.request is not None:
                     self._resolve(changes.request)
-                self._draw()
+                if changes.is_urgent or changes.has_new_tiles:
+                    self._draw()
+                if self._prefetch_time is not None and self._prefetch_time <= monotonic():
+                    self._prefetch()
             except Exception as error:
                 self._fail(error)
 
     def _wait(self) -> None:
-        """Wait until a frame is to be drawn. The caller holds the lock."""
+        """Wait until a frame is to be drawn or tiles are to be prefetched. The caller holds the lock."""
         while not (self._closed or self._changes.is_urgent):
+            times = [] if self._prefetch_time is None else [self._prefetch_time]
             if self._changes.has_new_tiles:
-                remaining = self._last_frame + self._interval - monotonic()
-                if remaining <= 0:
-                    return
-                self._lock.wait(remaining)
-            else:
-                self._lock.wait()
+                times.append(self._last_frame + self._interval)
+            remaining = min(times) - monotonic() if times else None
+            if remaining is not None and remaining <= 0:
+                return
+            self._lock.wait(remaining)
 
     def _resolve(self, request: DisplayRequest) -> None:
         image, intent, viewport, overlays = request
         state = resolve(intent, image, viewport, overlays, self._state, default_cache().capacity)
         self._state = state
-        self._stream.show(state.images, self._tile_requests(state), state.prefetch)
+        was_waiting, self._prefetch_time = bool(self._waiting_prefetch), None
+        self._waiting_prefetch = () if was_waiting else state.prefetch
+        prefetch = state.prefetch if was_waiting else ()
+        self._stream.show(state.images, self._tile_requests(state), prefetch)
         with self._lock:  # tiles that have arrived until now are drawn with this frame
             self._changes.has_new_tiles = self._changes.is_settled = False
 
@@ -187,12 +203,19 @@ class ViewPipeline:
             state, self._streamer.get, settled, lambda: self._streamer.failures(keys)
         )
         self._last_frame = monotonic()
+        if settled and self._waiting_prefetch:
+            self._prefetch_time = self._last_frame + PREFETCH_DELAY_SECONDS
         if frame is None:
             return
         self._has_drawn = True
         with self._callback_lock:
             if not self._closed and self._state is state:
                 self._on_frame(frame)
+
+    def _prefetch(self) -> None:
+        """Request the tiles that are needed later."""
+        requests, self._waiting_prefetch, self._prefetch_time = self._waiting_prefetch, (), None
+        self._stream.prefetch(requests)
 
     def _fail(self, error: BaseException) -> None:
         if self._on_failure is None:

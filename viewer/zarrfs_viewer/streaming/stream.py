@@ -64,6 +64,8 @@ class StreamOwner(Protocol):
         prefetch: Sequence[TileRequest],
     ) -> int: ...
 
+    def _prefetch(self, stream: TileStream, requests: Sequence[TileRequest]) -> None: ...
+
     def _remove(self, stream: TileStream) -> None: ...
 
 
@@ -107,6 +109,10 @@ class TileStream:
         Errors of tiles that failed before are reported again, also in the calling thread.
         """
         return self._streamer._show(self, images, visible, prefetch)
+
+    def prefetch(self, requests: Sequence[TileRequest]) -> None:
+        """Add requests for tiles that are needed later to those of the last call of ``show``. Does not block."""
+        self._streamer._prefetch(self, requests)
 
     def close(self) -> None:
         """Cancel all requests. No callback is called after this returns."""

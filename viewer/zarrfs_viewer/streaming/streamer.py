@@ -183,6 +183,11 @@ class TileStreamer:
             stream._notify(generation, stream._on_exact)
         return generation
 
+    def _prefetch(self, stream: TileStream, requests: Sequence[TileRequest]) -> None:
+        with self._lock:
+            stream._requests = (*stream._requests, *requests)
+            self._rebuild_queue()
+
     def _remove(self, stream: TileStream) -> None:
         with self._lock:
             if stream in self._streams:
