@@ -303,6 +303,7 @@ def test_prefetching_is_not_postponed_while_requests_follow_each_other(
     assert array.started.acquire(timeout=TIMEOUT)
     assert streamer.memory.queued == 0
     pane.pipeline.show(image, with_position(intent, 0, 2), viewport)
-    wait_for(lambda: streamer.memory.queued >= 3)  # the tile of slice 2 is being read, and those of 3 to 5 follow
+    # The tile of slice 2 is being read, and those of 3 to 5 follow.
+    wait_for(lambda: streamer.memory.queued >= 3)
     array.gate.set()
     wait_for(lambda: {3, 4, 5} <= planes_read(array))
