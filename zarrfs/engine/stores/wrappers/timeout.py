@@ -130,8 +130,9 @@ class TimeoutStore(WrapperStore):
             if self._responses == responses:
                 self._is_hung = True
             where = f"{self.url}/{key}" if key else self.url
+            before = "" if limit == self.timeout else f", nor to an earlier request within {self.timeout:g} s"
             raise StoreError(
-                f"{where}: the server did not respond within {limit:g} s (--timeout)", errno.ETIMEDOUT
+                f"{where}: the server did not respond within {limit:g} s{before} (--timeout)", errno.ETIMEDOUT
             )
         if task.error is not None:
             raise task.error
