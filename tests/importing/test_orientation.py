@@ -249,6 +249,30 @@ def test_a_plane_keeps_its_position(
     np.testing.assert_array_equal(np.asanyarray(copy.dataobj)[:, :, 0], DATA[:, :, 0])
 
 
+@pytest.mark.parametrize("angles", [(0, 0, 0), (np.pi / 2, 0, np.pi), (0.3, -0.2, 0.1)])
+@pytest.mark.parametrize("space", ["left-posterior-superior", "right-anterior-superior"])
+@pytest.mark.usefixtures("caplog")
+def test_a_plane_in_nrrd_keeps_its_position(
+    space: str, angles: tuple[float, float, float], tmp_path: Path
+) -> None:
+    affine = affine_of(rotation(angles), (2.0, 3.0, 1.0), (5.0, 6.0, 30.0))
+    header = {
+        "space": space,
+        "space directions": affine[:3, :2].T,
+        "space origin": affine[:3, 3],
+        "space units": ["mm"] * 3,
+    }
+    nrrd.write(str(tmp_path / "a.nrrd"), DATA[:, :, 0], header)
+    import_files([tmp_path / "a.nrrd"], tmp_path / "image.zarr")
+    export(tmp_path / "image.zarr", tmp_path / "b.nrrd")
+    values, copy = nrrd.read(str(tmp_path / "b.nrrd"))
+    signs = np.array([1.0, 1.0, 1.0] if space == "left-posterior-superior" else [-1.0, -1.0, 1.0])
+    assert copy["space"] == "left-posterior-superior"
+    np.testing.assert_array_equal(values, DATA[:, :, :1])
+    np.testing.assert_allclose(copy["space origin"], affine[:3, 3] * signs, atol=1e-5)
+    np.testing.assert_allclose(copy["space directions"][:2], affine[:3, :2].T * signs, atol=1e-5)
+
+
 @pytest.mark.parametrize("origin", [(0.0, 0.0, 0.0), (5.0, 6.0, 0.0)])
 def test_a_plane_through_the_origin_is_two_dimensional(
     origin: tuple[float, float, float], tmp_path: Path

@@ -13,7 +13,7 @@ from zarrfs.engine.stores.databases.base import load_library
 from zarrfs.errors import LocationError, UnsupportedError, ZarrError
 from zarrfs.foreign.contiguous import ContiguousValues, path_stamp
 from zarrfs.foreign.image_groups import ImageAxis, image_nodes
-from zarrfs.foreign.medical.spatial_axes import is_outside_plane, oriented_axes
+from zarrfs.foreign.medical.spatial_axes import is_outside_plane, oriented_axes, plane_normal
 from zarrfs.foreign.presented_store import PresentedArray, PresentedStore, is_presentable, plane_chunks
 from zarrfs.foreign.stored_values import stored_values
 from zarrfs.ngff.units import unit_name
@@ -68,8 +68,7 @@ def open_nifti(path: str) -> PresentedStore:
         if len(sizes) == 2 and is_outside_plane(affine[:3, :2].T, affine[:3, 3]):
             third = _axis("z", zooms[2], units, time_origin)
             if not affine[:3, 2].any():  # the header states no distance of planes
-                affine[:3, 2] = np.cross(affine[:3, 0], affine[:3, 1])
-                affine[:3, 2] *= third.scale / math.hypot(*affine[:3, 2])
+                affine[:3, 2] = plane_normal(affine[:3, :2].T, third.scale)
             spatial = oriented_axes([*axes, third], affine[:3, :3].T, affine[:3, 3])
             sizes += [] if spatial is None else [1]
         count = min(3, len(sizes))

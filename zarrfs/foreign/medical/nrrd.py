@@ -15,7 +15,13 @@ from zarrfs.engine.stores.regular_files import open_regular_file
 from zarrfs.errors import LocationError, UnsupportedError, ZarrError
 from zarrfs.foreign.contiguous import path_stamp
 from zarrfs.foreign.image_groups import ImageAxis, image_nodes
-from zarrfs.foreign.medical.spatial_axes import LPS_TO_RAS, is_plain, oriented_axes
+from zarrfs.foreign.medical.spatial_axes import (
+    LPS_TO_RAS,
+    is_outside_plane,
+    is_plain,
+    oriented_axes,
+    plane_normal,
+)
 from zarrfs.foreign.presented_store import PresentedArray, PresentedStore, plane_chunks
 from zarrfs.foreign.stored_values import stored_values
 from zarrfs.ngff.units import is_time, unit_name
@@ -77,6 +83,7 @@ def open_nrrd(path: str) -> PresentedStore:
         encoding = str(header["encoding"]).lower()
         file, offset = _data_file(path, header, offset)
         axes = _axes(header, len(sizes))
+        sizes += [1] * (len(axes) - len(sizes))
     except ZarrError:
         raise
     except Exception as error:  # pynrrd raises errors of many kinds
@@ -119,7 +126,10 @@ def _data_file(path: str, header: Mapping[str, Any], offset: int) -> tuple[str, 
 
 
 def _axes(header: Mapping[str, Any], ndim: int) -> list[ImageAxis]:
-    """Return the axes from the slowest to the fastest one, which is the last one in C order."""
+    """Return the axes from the slowest to the fastest one, which is the last one in C order.
+
+    A plane in a space of three dimensions has an axis z of length 1 in addition if x and y cannot state its position.
+    """
     kinds = [str(kind).lower() for kind in header.get("kinds") or ["domain"] * ndim]
     is_spatial = [not (kind in SAMPLE_KINDS or "-" in kind or kind.endswith(COLOR_KINDS)) for kind in kinds]
     is_spatial = [spatial and kind != "time" for spatial, kind in zip(is_spatial, kinds, strict=True)]
@@ -136,8 +146,10 @@ def _axes(header: Mapping[str, Any], ndim: int) -> list[ImageAxis]:
             unit = units[number] if name == "t" and is_time(units[number]) else None
             axes.append(ImageAxis(name, scale, unit, _position(header, number)))
     spatial = [number for number in range(ndim) if is_spatial[number]]
-    for number, axis in zip(spatial, _oriented(header, spatial, axes), strict=False):
+    oriented = _oriented(header, spatial, axes)
+    for number, axis in zip(spatial, oriented, strict=False):
         axes[number] = axis
+    axes += oriented[len(spatial) :]
     axes.reverse()
     return axes
 
@@ -146,6 +158,8 @@ def _oriented(
     header: Mapping[str, Any], spatial: Sequence[int], axes: Sequence[ImageAxis]
 ) -> list[ImageAxis]:
     """Return the spatial axes with position and orientation; none if the header states neither.
+
+    The third axis of a plane is in addition to them; see ``_axes``.
 
     As in ITK, a space without a name is left, posterior, superior, and axes without directions are those of this space.
     The axes have no orientation then, unless they are not those of the space.
@@ -165,6 +179,10 @@ def _oriented(
             return []
         vectors = np.array([list(directions[number]) for number in spatial], np.float64)
         matrix[:, :components] = vectors[:, :components]
+        if name in SPACES and len(spatial) == len(axes) == 2 and is_outside_plane(matrix, origin):
+            third = ImageAxis("z", 1.0, chosen[0].unit, 0.0)
+            solid = np.vstack([matrix, plane_normal(matrix, 1.0)])
+            return oriented_axes([*chosen, third], solid * signs, origin * signs) or []
         if name in SPACES or not is_plain(matrix):
             return oriented_axes(chosen, matrix * signs, origin * signs) or []
     if not np.isfinite(origin).all():

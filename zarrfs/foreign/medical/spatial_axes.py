@@ -11,7 +11,7 @@ import numpy.typing as npt
 from zarrfs.foreign.image_groups import ImageAxis
 from zarrfs.ngff.orientation import nearest_orientations
 
-__all__ = ["LPS_TO_RAS", "is_outside_plane", "is_plain", "oriented_axes"]
+__all__ = ["LPS_TO_RAS", "is_outside_plane", "is_plain", "oriented_axes", "plane_normal"]
 
 LPS_TO_RAS = np.array([-1.0, -1.0, 1.0])
 """The signs that convert left, posterior, superior to right, anterior, superior, and back."""
@@ -74,6 +74,14 @@ def is_outside_plane(vectors: npt.NDArray[np.float64], origin: npt.NDArray[np.fl
         normal = np.cross(*units)
         distance = abs(float(normal @ origin)) / math.hypot(*normal)
     return bool(distance > MAX_ROUNDING * math.hypot(*origin))
+
+
+def plane_normal(vectors: npt.NDArray[np.float64], length: float) -> npt.NDArray[np.float64]:
+    """Return the vector of a length that is perpendicular to two vectors, the rows of ``vectors``."""
+    with np.errstate(all="ignore"):
+        normal = np.cross(*(vectors / _lengths(vectors)[:, np.newaxis]))
+        result: npt.NDArray[np.float64] = normal * (length / math.hypot(*normal))
+    return result
 
 
 def is_plain(vectors: npt.NDArray[np.float64]) -> bool:
