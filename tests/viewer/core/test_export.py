@@ -182,7 +182,7 @@ def test_an_exported_ome_zarr_image_keeps_the_orientation(tmp_path: Path) -> Non
     group = zarrfs.create_group(tmp_path / "a.zarr", attributes=attributes)
     group.create_array("0", data=random_values((40, 60)))
     image = open_dataset(str(tmp_path / "a.zarr")).open_image()
-    assert image_summary(image)["orientation"] == {"y": "anterior-to-posterior", "x": "left-to-right"}
+    assert image_summary(image)["Orientation"] == {"y": "anterior-to-posterior", "x": "left-to-right"}
     export_ome_zarr(ExportRegion.visible(image, initial_intent(image), WHOLE, 0), tmp_path / "b.zarr")
     exported = open_dataset(str(tmp_path / "b.zarr")).open_image()
     assert exported.axes == image.axes

@@ -58,3 +58,22 @@ def test_mirrored_axes_are_reported() -> None:
     assert pairing is not None
     assert pairing.mirrored == (False, True)
     assert pairing.rect_to_first((-0.5, -0.5, 7.5, 7.5)) == pytest.approx((-0.5, -0.5, 7.5, 7.5))
+
+
+@pytest.mark.parametrize("turns", range(4))
+@pytest.mark.parametrize("is_mirrored", [False, True])
+@pytest.mark.parametrize("signs", [(1, -1), (-1, 1), (-1, -1)])
+def test_an_image_with_reversed_axes_is_displayed_in_the_same_orientation(
+    turns: int, is_mirrored: bool, signs: tuple[int, int]
+) -> None:
+    first = image((8, 8), [0.5, 0.5], [0.0, 0.0], "yx")
+    offsets = [0.0 if sign > 0 else 3.5 for sign in signs]
+    second = image((8, 8), [0.5 * sign for sign in signs], offsets, "yx")
+    pairing = pair(first, initial_intent(first), second)
+    assert pairing is not None
+    viewport = Viewport(200, 100, (2.0, 3.0), 5.0, turns=turns, mirrored=is_mirrored)
+    mapped = pairing.to_second(viewport)
+    for row, column in ((0.0, 0.0), (5.0, 1.0), (7.0, 6.0)):
+        point = (row if signs[0] > 0 else 7 - row), (column if signs[1] > 0 else 7 - column)
+        assert mapped.to_device(*point) == pytest.approx(viewport.to_device(row, column))
+    assert pairing.to_first(mapped) == viewport

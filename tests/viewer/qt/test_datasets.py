@@ -201,9 +201,9 @@ def test_the_summary_contains_the_stored_chunks(qtbot: QtBot, window: MainWindow
         items = [tree.topLevelItem(row) for row in range(tree.topLevelItemCount())]
         return {item.text(0): item.text(1) for item in items if item is not None}
 
-    qtbot.waitUntil(lambda: "chunks stored" in facts(), timeout=TIMEOUT_MILLISECONDS)
-    assert facts()["chunks stored"] == "2 of 4"
-    assert float(facts()["compression ratio"]) > 1
+    qtbot.waitUntil(lambda: "Stored chunks" in facts(), timeout=TIMEOUT_MILLISECONDS)
+    assert facts()["Stored chunks"] == "2 of 4"
+    assert float(facts()["Compression ratio"]) > 1
 
 
 def test_the_tree_copies_path_url_and_python_code(

@@ -34,23 +34,23 @@ def children(tree: QTreeWidget, key: str) -> dict[str, str]:
 def test_the_summary_of_an_image_is_readable(qtbot: QtBot, open_in_window: OpenInWindow, cells: Path) -> None:
     window = open_in_window(cells)
     summary = window.metadata.summary
-    qtbot.waitUntil(lambda: "compression ratio" in rows(summary), timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(lambda: "Compression ratio" in rows(summary), timeout=TIMEOUT_MILLISECONDS)
     shown = rows(summary)
     assert window.image is not None
     z, y, x = (window.image.levels[0].scale[axis] for axis in (1, 2, 3))
-    assert shown["axes"] == "c z y x"
-    assert children(summary, "pixel size") == {"z": f"{z:g} µm", "y": f"{y:g} µm", "x": f"{x:g} µm"}
-    assert children(summary, "extent")["x"] == f"{96 * x:.6g} µm"
-    assert children(summary, "levels") == {
+    assert shown["Axes"] == "c z y x"
+    assert children(summary, "Pixel size") == {"z": f"{z:g} µm", "y": f"{y:g} µm", "x": f"{x:g} µm"}
+    assert children(summary, "Extent")["x"] == f"{96 * x:.6g} µm"
+    assert children(summary, "Levels") == {
         "0": "3 x 4 x 96 x 96",
         "1": "3 x 4 x 48 x 48",
         "2": "3 x 4 x 24 x 24",
     }
-    assert shown["shape"] == "3 x 4 x 96 x 96"
-    assert shown["data type"] == "uint16"
+    assert shown["Shape"] == "3 x 4 x 96 x 96"
+    assert shown["Data type"] == "uint16"
     assert shown["OME-NGFF"] == "0.5"
-    assert float(shown["compression ratio"]) > 1
-    assert next(iter(shown)) == "image"
+    assert float(shown["Compression ratio"]) > 1
+    assert next(iter(shown)) == "Image"
 
 
 def test_the_summary_of_an_array_and_of_a_plain_group(
@@ -59,14 +59,30 @@ def test_the_summary_of_an_array_and_of_a_plain_group(
     zarrfs.create_group(tmp_path / "g.zarr")
     array = zarrfs.create_array(tmp_path / "g.zarr", "a", data=np.zeros((8, 16), "u1"), chunks=(4, 8))
     window = open_in_window(tmp_path / "g.zarr")
-    qtbot.waitUntil(
-        lambda: rows(window.metadata.summary).get("kind") == "group", timeout=TIMEOUT_MILLISECONDS
-    )
+    qtbot.waitUntil(lambda: rows(window.metadata.summary).get("Group") == "/", timeout=TIMEOUT_MILLISECONDS)
     window.metadata.show_node(array)
     qtbot.waitUntil(
-        lambda: rows(window.metadata.summary).get("shape") == "8 x 16", timeout=TIMEOUT_MILLISECONDS
+        lambda: rows(window.metadata.summary).get("Shape") == "8 x 16", timeout=TIMEOUT_MILLISECONDS
     )
-    assert rows(window.metadata.summary)["chunks"] == "4 x 8"
+    assert rows(window.metadata.summary)["Chunks"] == "4 x 8"
+
+
+def test_the_summary_has_the_status_of_the_metadata_with_details(
+    qtbot: QtBot, open_in_window: OpenInWindow, cells: Path
+) -> None:
+    window = open_in_window(cells)
+    summary = window.metadata.summary
+    window.panels.setCurrentWidget(window.metadata)
+    qtbot.waitUntil(lambda: rows(summary).get("OME-NGFF") == "0.5, valid", timeout=TIMEOUT_MILLISECONDS)
+    group = zarrfs.open_group(cells, mode="r+")
+    attributes = group.attrs.asdict()
+    attributes["ome"]["multiscales"][0]["axes"][-1]["type"] = 5
+    group.attrs.put(attributes)
+    window.metadata.show_node(zarrfs.open_group(cells))
+    qtbot.waitUntil(lambda: "Status" in children(summary, "OME-NGFF"), timeout=TIMEOUT_MILLISECONDS)
+    details = children(summary, "OME-NGFF")
+    assert details["Status"].startswith("not valid, ")
+    assert any("/axes/3" in place for place in details)
 
 
 def test_values_and_pointers_are_copied(

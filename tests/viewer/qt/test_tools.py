@@ -212,6 +212,54 @@ def test_linked_panes_share_position_and_zoom(qtbot: QtBot, open_in_window: Open
     assert window.panes.side == ()
 
 
+def test_linked_panes_rotate_and_mirror_with_the_main_pane(
+    qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path
+) -> None:
+    window = open_in_window(ramp)
+    window.actions_by_name["linked"].trigger()
+    canvas = window.canvas
+    seen = set()
+
+    def device(number: int, point: tuple[float, ...]) -> tuple[float, float]:
+        pane = window.panes.all[number]
+        row, column = (point[axis] for axis in pane.displayed)
+        viewport = pane.canvas.viewport
+        x, y = viewport.to_device(row, column)
+        return x - viewport.width / 2, y - viewport.height / 2
+
+    for action in ["rotate"] * 4 + ["mirror"] + ["rotate"] * 4:
+        window.actions_by_name[action].trigger()
+        seen.add(canvas.orientation)
+        for point in ((0, 0, 0), (3, 30, 10), (5, 7, 50)):
+            x, y = device(0, point)
+            assert device(3, point) == pytest.approx((x, y))
+            right, below = device(1, point), device(2, point)
+            assert right[1] == pytest.approx(y)
+            assert below[0] == pytest.approx(x)
+        assert device(1, (5, 0, 0))[0] > device(1, (0, 0, 0))[0]
+        assert device(2, (5, 0, 0))[1] > device(2, (0, 0, 0))[1]
+    assert len(seen) == 8
+    qtbot.waitUntil(
+        lambda: all(p.canvas.frame is not None and p.canvas.frame.exact for p in window.panes.all),
+        timeout=TIMEOUT_MILLISECONDS,
+    )
+    window.actions_by_name["undo"].trigger()
+    assert device(1, (0, 3, 9))[1] == pytest.approx(device(0, (0, 3, 9))[1])
+
+
+def test_linked_panes_keep_the_region_and_the_drawn_shape(
+    qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path
+) -> None:
+    window = open_in_window(ramp)
+    window.canvas.one_to_one()
+    shape = Shape("rectangle", ((2.0, 3.0), (9.0, 12.0)))
+    window.canvas.show_shape(shape)
+    for _ in range(2):
+        window.actions_by_name["linked"].trigger()
+        assert window.canvas.viewport.zoom == 1.0
+        assert window.canvas.shape == shape
+
+
 def test_linked_panes_require_a_third_axis(
     qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
 ) -> None:

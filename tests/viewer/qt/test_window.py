@@ -161,7 +161,7 @@ def test_activating_a_node_in_the_tree_displays_its_image_and_metadata(
         window.metadata.summary.topLevelItem(i).text(0)
         for i in range(window.metadata.summary.topLevelItemCount())
     }
-    assert {"shape", "codecs", "chunks"} <= summary
+    assert {"Shape", "Compression", "Chunks"} <= summary
     window.tree_panel.search.setText("labels")
     assert window.tree_panel.model.rowCount(window.tree_panel.model.index(0, 0)) == 1
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
+import zarrfs
+from zarrfs_viewer.analysis.node_summary import compression
 from zarrfs_viewer.analysis.readout import format_bytes, short_unit
 from zarrfs_viewer.images.image import Image
 
@@ -19,23 +21,24 @@ def image_summary(image: Image, version: str | None = None) -> dict[str, Any]:
     """
     shape = image.shape
     summary: dict[str, Any] = {
-        "label image" if image.kind == "labels" else "image": image.name or "without a name",
-        "axes": " ".join(axis.name or f"dim{number}" for number, axis in enumerate(image.axes)),
-        "shape": " x ".join(map(str, shape)),
-        "data type": image.dtype.name,
-        "pixel size": _sizes(image, lambda axis: abs(image.levels[0].scale[axis])),
-        "orientation": {axis.name: axis.orientation for axis in image.axes if axis.orientation is not None},
-        "extent": _sizes(image, lambda axis: abs(image.levels[0].scale[axis]) * shape[axis]),
-        "size of level 0": format_bytes(prod(shape) * image.dtype.itemsize),
-        "chunks": " x ".join(map(str, image.levels[0].chunks)),
-        "levels": [" x ".join(map(str, level.shape)) for level in image.levels],
-        "channels": [
+        "Label image" if image.kind == "labels" else "Image": image.name or "without a name",
+        "Axes": " ".join(axis.name or f"dim{number}" for number, axis in enumerate(image.axes)),
+        "Shape": " x ".join(map(str, shape)),
+        "Data type": image.dtype.name,
+        "Pixel size": _sizes(image, lambda axis: abs(image.levels[0].scale[axis])),
+        "Orientation": {axis.name: axis.orientation for axis in image.axes if axis.orientation is not None},
+        "Extent": _sizes(image, lambda axis: abs(image.levels[0].scale[axis]) * shape[axis]),
+        "Size of level 0": format_bytes(prod(shape) * image.dtype.itemsize),
+        "Chunks": " x ".join(map(str, image.levels[0].chunks)),
+        "Compression": _compression(image),
+        "Levels": [" x ".join(map(str, level.shape)) for level in image.levels],
+        "Channels": [
             f"{channel.label or f'channel {channel.index}'} ({channel.colormap})"
             for channel in image.channels
         ],
-        "label images": [entry.name for entry in image.labels],
+        "Label images": [entry.name for entry in image.labels],
         "OME-NGFF": version,
-        "notes": list(image.notes),
+        "Notes": list(image.notes),
     }
     return {key: _indexed(value) for key, value in summary.items() if value not in (None, [], {}, "")}
 
@@ -52,10 +55,16 @@ def stored_summary(image: Image) -> dict[str, Any]:
             return {}
         stored += count()
         nbytes += prod(level.shape) * level.array.dtype.itemsize
-    summary = {"stored size": format_bytes(stored)}
+    summary = {"Stored size": format_bytes(stored)}
     if stored:
-        summary["compression ratio"] = f"{nbytes / stored:.2f}"
+        summary["Compression ratio"] = f"{nbytes / stored:.2f}"
     return summary
+
+
+def _compression(image: Image) -> str | None:
+    """Return the compression of level 0, or None if its array is not one of zarrfs."""
+    array = getattr(image.levels[0].array, "array", image.levels[0].array)
+    return compression(array).get("Compression") if isinstance(array, zarrfs.Array) else None
 
 
 def _indexed(value: Any) -> Any:

@@ -8,10 +8,13 @@ from zarrfs_viewer.display.levels import pixel_aspect
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.state.view_state import Projection, ViewIntent, Viewport
 
-__all__ = ["complementary_slab", "depth_axis", "linked_axes", "linked_viewport"]
+__all__ = ["complementary_slab", "depth_axis", "linked_axes", "linked_orientations", "linked_viewport"]
 
 AxisPair = tuple[int, int]
 """(row axis, column axis)"""
+
+Orientation = tuple[int, bool]
+"""(clockwise quarter turns, mirrored before)"""
 
 SLAB_THICKNESS = 10.0
 """Slices of level 0."""
@@ -26,16 +29,29 @@ def depth_axis(image: Image, displayed: AxisPair) -> int | None:
     return next(iter((spatial or candidates)[::-1]), None)
 
 
-def linked_axes(image: Image, displayed: AxisPair) -> tuple[AxisPair, AxisPair] | None:
+def linked_axes(image: Image, displayed: AxisPair, turns: int = 0) -> tuple[AxisPair, AxisPair] | None:
     """Return the axes of the right pane and of the bottom pane, or None if there is no third axis.
 
-    The right pane has the same rows as the main pane, the bottom pane has the same columns.
+    ``turns`` are the quarter turns of the main pane. The right pane has the vertical axis of the main pane as rows, the
+    bottom pane has its horizontal axis as columns.
     """
     depth = depth_axis(image, displayed)
     if depth is None:
         return None
-    rows, columns = displayed
-    return (rows, depth), (depth, columns)
+    vertical, horizontal = displayed[::-1] if turns % 2 else displayed
+    return (vertical, depth), (depth, horizontal)
+
+
+def linked_orientations(turns: int, mirrored: bool) -> tuple[Orientation, Orientation]:
+    """Return the orientations (quarter turns, mirrored) of the right pane and of the bottom pane for that of the main
+    pane. Positions along a common axis increase in the same direction; the depth increases to the right and down.
+    """
+    row, column = (0, 1), (-1 if mirrored else 1, 0)
+    for _ in range(turns % 4):
+        row, column = (-row[1], row[0]), (-column[1], column[0])
+    is_reversed_down = row[1] < 0 or column[1] < 0
+    is_reversed_across = row[0] < 0 or column[0] < 0
+    return (2, True) if is_reversed_down else (0, False), (0, is_reversed_across)
 
 
 def complementary_slab(image: Image, intent: ViewIntent) -> ViewIntent:

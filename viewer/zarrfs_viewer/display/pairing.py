@@ -6,6 +6,7 @@ Pure functions. The images are registered as label images are: axes by name, pos
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from zarrfs_viewer.display.overlay import level_map, translate_intent
 from zarrfs_viewer.images.image import Image
@@ -37,6 +38,7 @@ class Pairing:
             center=(row_factor * row + row_offset, column_factor * column + column_offset),
             zoom=viewport.zoom / abs(column_factor),
             aspect=viewport.aspect * abs(column_factor / row_factor),
+            **self._flipped(viewport),
         )
 
     def to_first(self, viewport: Viewport) -> Viewport:
@@ -48,7 +50,15 @@ class Pairing:
             center=((row - row_offset) / row_factor, (column - column_offset) / column_factor),
             zoom=viewport.zoom * abs(column_factor),
             aspect=viewport.aspect * abs(row_factor / column_factor),
+            **self._flipped(viewport),
         )
+
+    def _flipped(self, viewport: Viewport) -> dict[str, Any]:
+        """Return the orientation of a viewport in the other image, whose axes may have the opposite direction."""
+        by_rows, by_columns = self.mirrored
+        # Reversed rows are a picture that is mirrored from left to right and rotated by two quarter turns.
+        turns = (viewport.turns + (2 if by_rows else 0)) % 4
+        return {"turns": turns, "mirrored": viewport.mirrored ^ by_rows ^ by_columns}
 
     def rect_to_first(self, rect: Rect) -> Rect:
         """Return a rectangle (top, left, bottom, right) of the second image in coordinates of the first."""

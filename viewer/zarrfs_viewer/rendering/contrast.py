@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zarrfs.errors import ChunkDecodeError
 from zarrfs_viewer.display.resolve import plane_key
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.values import component
 from zarrfs_viewer.state.view_state import ChannelSettings, ViewIntent
+from zarrfs_viewer.streaming.tile_reading import read_intact
 
 __all__ = ["Histogram", "auto_limits", "channel_values", "histogram"]
 
@@ -151,7 +153,8 @@ def channel_values(
 
     The values are those of the displayed slice, or with ``volume`` of the whole stack at the same time point.
     They are read from the finest level with at most ``max_pixels`` pixels. If the coarsest level has more pixels,
-    evenly spaced planes, or the central part of one plane, are read. Raises ZarrError.
+    evenly spaced planes, or the central part of one plane, are read. The values of corrupt chunks are omitted. Raises
+    ZarrError if nothing can be read.
     """
     depth = _depth_axes(image, intent) if volume else ()
     if volume:
@@ -163,13 +166,22 @@ def channel_values(
     indices_per_axis = [_evenly_spaced(shape[axis], max_planes, len(depth)) for axis in depth]
     region = _central_slice(rows, max_pixels), _central_slice(columns, max_pixels)
     planes = []
+    error: ChunkDecodeError | None = None
     for indices in product(*indices_per_axis):
         position = list(intent.position)
         for axis, index in zip(depth, indices, strict=True):
             position[axis] = image.from_level(level, axis, index)
         plane = plane_key(image, level, replace(intent, position=tuple(position)), channel.index)
-        values = component(image.read_region(plane, *region), channel.component, channel.field)
-        planes.append((values[..., :3] if image.rgb_axis is not None else values).reshape(-1))
+        try:
+            parts = read_intact(image, plane, *region)
+        except ChunkDecodeError as failure:
+            error = failure
+            continue
+        for part in parts:
+            values = component(part, channel.component, channel.field)
+            planes.append((values[..., :3] if image.rgb_axis is not None else values).reshape(-1))
+    if not planes and error is not None:
+        raise error
     return np.concatenate(planes)
 
 

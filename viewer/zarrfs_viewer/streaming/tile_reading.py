@@ -13,7 +13,7 @@ from zarrfs.errors import ChunkDecodeError
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.tile_grid import PlaneKey, TileKey
 
-__all__ = ["ReadFailure", "read_tile"]
+__all__ = ["ReadFailure", "read_intact", "read_tile"]
 
 AnyArray = npt.NDArray[Any]
 
@@ -52,6 +52,24 @@ def read_tile(
         if len(regions) == 1 or not isinstance(error, ChunkDecodeError):
             return None, _failure(error, [(rows, columns)])
         return _read_chunks(image, key.plane, rows, columns, regions, error)
+
+
+def read_intact(image: Image, plane: PlaneKey, rows: slice, columns: slice) -> list[AnyArray]:
+    """Return the values of a region of a plane: as one array, or those of the chunks that are not corrupt, one array
+    each. Blocks. Raises ZarrError if nothing can be read.
+    """
+    try:
+        return [image.read_region(plane, rows, columns)]
+    except ChunkDecodeError:
+        intact = []
+        for region in _chunk_regions(image, plane, rows, columns):
+            try:
+                intact.append(image.read_region(plane, *region))
+            except ChunkDecodeError:
+                continue
+        if not intact:
+            raise
+        return intact
 
 
 def _chunk_regions(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PyQt6.QtCore import QObject, QTimer, pyqtSignal
 from PyQt6.QtWidgets import QToolTip
 
+from zarrfs.errors import ChunkDecodeError
 from zarrfs_viewer.analysis.chunk_overlay import ChunkGrid, chunk_grid, missing_chunks
 from zarrfs_viewer.analysis.readout import Readout, readout
 from zarrfs_viewer.display.linking import complementary_slab
@@ -23,6 +24,7 @@ __all__ = ["Pane"]
 
 AxisPair = tuple[int, int]
 
+INTACT_VALUES_ONLY = "Histogram and automatic contrast are those of the values that can be read."
 MISSING_DELAY_MILLISECONDS = 150
 """Missing chunks are looked up when the displayed region has not changed for this long."""
 
@@ -157,7 +159,9 @@ class Pane(QObject):
         # The signal is queued: after a retry, or with another image, the error may be obsolete.
         if error in self._session.streamer.failures([error.key]):
             self._error = error.message
-            self._session.show_message(error.message, True)
+            if isinstance(error.error, ChunkDecodeError):
+                self._error += f"\n{INTACT_VALUES_ONLY}"
+            self._session.show_message(self._error, True)
 
     def values_at(self, row: float, column: float) -> Readout | None:
         """Return the values at a point of the pane, from cached tiles; None outside of the image."""

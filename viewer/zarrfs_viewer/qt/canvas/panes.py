@@ -11,7 +11,7 @@ from math import isclose
 from PyQt6.QtCore import pyqtSignal
 from PyQt6.QtWidgets import QVBoxLayout, QWidget
 
-from zarrfs_viewer.display.linking import linked_axes, linked_viewport
+from zarrfs_viewer.display.linking import linked_axes, linked_orientations, linked_viewport
 from zarrfs_viewer.qt.canvas.overview import OverviewMap
 from zarrfs_viewer.qt.canvas.pane import Pane
 from zarrfs_viewer.qt.canvas.pane_grid import PaneGrid
@@ -45,6 +45,7 @@ class Panes(QWidget):
         self._session = session
         self._is_synchronizing = False
         self.linked = False
+        self._side_orientation = (0, False)
         self.main = self._create_pane()
         self.side: tuple[Pane, ...] = ()
         self.grid = PaneGrid()
@@ -81,7 +82,8 @@ class Panes(QWidget):
         if linked and (image is None or intent is None or linked_axes(image, intent.displayed) is None):
             return False
         self.linked = linked
-        self._show_axes()
+        self._show_side_axes()
+        self.refresh()
         return True
 
     def set_show_chunks(self, on: bool) -> None:
@@ -119,24 +121,42 @@ class Panes(QWidget):
             pane.close()
 
     def _show_axes(self) -> None:
-        image, intent = self._session.image, self._session.intent
-        pairs: tuple[tuple[int, int], ...] = ()
-        if self.linked and image is not None and intent is not None:
-            linked = linked_axes(image, intent.displayed)
-            # The last pane shows a slab of the main pane's plane.
-            pairs = () if linked is None else (*linked, intent.displayed)
-        self._set_side_pane_count(len(pairs))
+        intent = self._session.intent
+        if self._side_axes() is None:
+            self._set_side_pane_count(0)
         self._is_synchronizing = True
         self.main.show_axes((0, 1) if intent is None else intent.displayed)
-        for pane, pair in zip(self.side, pairs, strict=True):
-            pane.show_axes(pair)
         self._is_synchronizing = False
         viewport, self._session.pending_viewport = self._session.pending_viewport, None
         if viewport is not None:
             self._restore_viewport(viewport)
-        if self.side:
-            self._synchronize_viewports(self.main)
+        self._show_side_axes()
         self.refresh()
+
+    def _side_axes(self) -> tuple[AxisPair, AxisPair, AxisPair] | None:
+        """Return the axes of the panes at the right and below, or None if there are no such panes."""
+        image, intent = self._session.image, self._session.intent
+        if not self.linked or image is None or intent is None:
+            return None
+        linked = linked_axes(image, intent.displayed, self.main.canvas.orientation[0])
+        # The last pane shows a slab of the main pane's plane.
+        return None if linked is None else (*linked, intent.displayed)
+
+    def _show_side_axes(self) -> None:
+        """Show the axes of the panes at the right and below, in the orientation of the main pane."""
+        pairs = self._side_axes()
+        self._set_side_pane_count(0 if pairs is None else len(pairs))
+        if pairs is None:
+            return
+        orientation = self._side_orientation = self.main.canvas.orientation
+        orientations = (*linked_orientations(*orientation), orientation)
+        self._is_synchronizing = True
+        for pane, pair, own_orientation in zip(self.side, pairs, orientations, strict=True):
+            if pane.displayed != pair or pane.image is not self._session.image:
+                pane.show_axes(pair)
+            pane.canvas.set_orientation(*own_orientation)
+        self._is_synchronizing = False
+        self._synchronize_viewports(self.main)
 
     def _restore_viewport(self, viewport: Viewport) -> None:
         """Display the part of the plane that a view contains. A view of the whole plane remains fitted."""
@@ -195,6 +215,10 @@ class Panes(QWidget):
             return
         if any(pane.image is not image for pane in self.all):
             return  # another image is being shown: its axes are set for one pane after the other
+        if self.main.canvas.orientation != self._side_orientation:
+            self._show_side_axes()
+            self.refresh()
+            return
         self._is_synchronizing = True
         for pane in self.all:
             if pane is not source:

@@ -29,9 +29,11 @@ class CheckPanel(QWidget):
 
     Signals:
         pointer_activated: (JSON pointer) the user clicked a message.
+        checked: (report) the check of the node is complete.
     """
 
     pointer_activated = pyqtSignal(str)
+    checked = pyqtSignal(object)
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -64,7 +66,7 @@ class CheckPanel(QWidget):
         super().showEvent(event)
         self.check()
 
-    def check(self) -> None:
+    def check(self, low_priority: bool = False) -> None:
         """Check the node, unless it has been checked already."""
         node = self._node
         if node is None or self._checked:
@@ -79,9 +81,11 @@ class CheckPanel(QWidget):
             self._show,
             lambda error: self.result_label.setText(plain_lines(error)),
             "check",
+            low_priority=low_priority,
         )
 
     def _show(self, report: Report) -> None:
+        self.checked.emit(report)
         self.messages.clear()
         if report.version is None:
             self.result_label.setText("This node has no OME-NGFF metadata.")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from PyQt6.QtCore import Qt, QTimer, pyqtSignal
-from PyQt6.QtGui import QFontDatabase
+from PyQt6.QtGui import QFontDatabase, QShowEvent
 from PyQt6.QtWidgets import (
     QHBoxLayout,
     QMenu,
@@ -20,6 +20,7 @@ from PyQt6.QtWidgets import (
 
 import zarrfs
 from zarrfs_viewer.analysis.image_summary import image_summary, stored_summary
+from zarrfs_viewer.analysis.node_summary import check_status, node_summary, stored_array_summary
 from zarrfs_viewer.images.dataset import describe
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.n5_pyramid import image_metadata
@@ -57,6 +58,8 @@ class MetadataPanel(QWidget):
         self._unfilled: list[Callable[[], None]] = []
         self.check = CheckPanel(session)
         self.check.pointer_activated.connect(self.go_to)
+        self.check.checked.connect(self._show_status)
+        self._status: dict[str, Any] = {}
         self.compare = ComparePanel()
         self.edit = QPushButton("Edit...")
         self.edit.setEnabled(False)
@@ -114,6 +117,7 @@ class MetadataPanel(QWidget):
         """
         self._session.worker.cancel("stored")
         self._node = node
+        self._status = {}
         self._unfilled = self._parts(node)
         self._fill_timer.start()
 
@@ -131,16 +135,10 @@ class MetadataPanel(QWidget):
 
     def _parts(self, node: zarrfs.Array | zarrfs.Group) -> list[Callable[[], None]]:
         """Return the functions that fill the parts of the panel."""
-        from zarrfs.engine.nodes.summary import array_metadata_summary, group_metadata_summary, json_safe
+        from zarrfs.engine.nodes.summary import json_safe
 
         def show_summary() -> None:
-            found = (
-                array_metadata_summary(node)
-                if isinstance(node, zarrfs.Array)
-                else group_metadata_summary(node)
-            )
-            shown = {key: _readable(value) for key, value in found.items() if value is not None}
-            self._fill(self.summary, shown)
+            self._fill(self.summary, node_summary(node))
 
         def show_attributes() -> None:
             self._fill(self.attributes, json_safe(node.attrs.asdict()))
@@ -154,17 +152,49 @@ class MetadataPanel(QWidget):
             self.compare.show_node(node)
             self.edit.setEnabled(True)
             self._filter(self.search.text())
+            self._request_status()
 
         return [show_summary, show_attributes, show_document, show_others, lambda: self._request_others(node)]
 
     def _request_others(self, node: zarrfs.Array | zarrfs.Group) -> None:
         """Request what a worker thread determines."""
         if isinstance(node, zarrfs.Array):
-            self._add_later(lambda: _stored(node))
+            self._add_later(lambda: stored_array_summary(node))
         else:
             self._session.worker.submit(
                 lambda: _image_of(node), self._show_image_summary, lambda _: None, "stored", low_priority=True
             )
+
+    def _request_status(self) -> None:
+        """Check the node for the summary if the user sees it: the check reads the metadata of the nodes below."""
+        if self.summary.isVisible() and not self._fill_timer.isActive():
+            self.check.check(low_priority=True)
+
+    def showEvent(self, event: QShowEvent | None) -> None:
+        super().showEvent(event)
+        self._request_status()
+
+    def _show_status(self, report: Any) -> None:
+        """Display the result of the check in the summary, in place of the version."""
+        self._status = check_status(report)
+        self._replace_in_summary(self._status)
+
+    def _replace_in_summary(self, properties: dict[str, Any]) -> None:
+        """Replace properties of the summary, or add them."""
+        root = self.summary.invisibleRootItem()
+        if root is None:
+            return
+        for name, value in properties.items():
+            former = self.summary.findItems(plain(name), Qt.MatchFlag.MatchExactly)
+            row = root.indexOfChild(former[0]) if former else root.childCount()
+            for item in former:
+                root.removeChild(item)
+            add_all(root, {name: value})
+            item = root.takeChild(root.childCount() - 1)
+            root.insertChild(row, item)
+            if item is not None:
+                item.setExpanded(True)
+        self._filter(self.search.text())
 
     def _show_image_summary(self, found: tuple[Image, str | None] | None) -> None:
         """Display the summary of a group's image before the other properties, and request its stored size."""
@@ -177,7 +207,7 @@ class MetadataPanel(QWidget):
         if root is not None:
             root.addChildren(former)
         self.summary.expandToDepth(0)
-        self._filter(self.search.text())
+        self._replace_in_summary(self._status)
         self._add_later(lambda: stored_summary(image))
 
     def _add_later(self, function: Callable[[], dict[str, Any]]) -> None:
@@ -185,7 +215,7 @@ class MetadataPanel(QWidget):
         self._session.worker.submit(
             function,
             self._add_to_summary,
-            lambda error: self._add_to_summary({"stored": f"unknown: {error}"}),
+            lambda error: self._add_to_summary({"Stored size": f"unknown: {error}"}),
             "stored",
             low_priority=True,
         )
@@ -268,22 +298,3 @@ def _image_of(group: zarrfs.Group) -> tuple[Image, str | None] | None:
         return None
     dataset = describe(group)
     return dataset.open_image(), dataset.version
-
-
-def _stored(node: zarrfs.Array) -> dict[str, Any]:
-    """Return the stored chunks and bytes of an array. Lists its chunks and blocks."""
-    stored = node.nbytes_stored()
-    properties: dict[str, Any] = {
-        "chunks stored": f"{node.nshards_initialized:,} of {node.nshards:,}",
-        "bytes stored": f"{stored:,}",
-    }
-    if stored:
-        properties["compression ratio"] = f"{node.nbytes / stored:.2f}"
-    return properties
-
-
-def _readable(value: Any) -> Any:
-    """Return a shape, as in ``[64, 64]``, as ``64 x 64``; other values unchanged."""
-    if isinstance(value, list) and value and all(type(length) is int for length in value):
-        return " x ".join(map(str, value))
-    return value
