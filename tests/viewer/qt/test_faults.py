@@ -122,18 +122,23 @@ def test_contrast_is_computed_despite_an_unreadable_chunk(
     qtbot.waitUntil(lambda: window.channels._histogram is not None, timeout=TIMEOUT_MILLISECONDS)
     window.dimensions.set_position(0, 2)
     qtbot.waitUntil(lambda: "c/2/0/0" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
-    qtbot.waitUntil(lambda: window.channels._histogram is None, timeout=TIMEOUT_MILLISECONDS)
+
+    def is_of_intact_chunks() -> bool:
+        found = window.channels._histogram
+        return found is not None and 19.5 <= found.edges[0] < 29.5
+
+    qtbot.waitUntil(is_of_intact_chunks, timeout=TIMEOUT_MILLISECONDS)
 
 
 def test_the_histogram_of_a_slice_with_a_corrupt_chunk_contains_the_other_values(
     qtbot: QtBot, window: MainWindow, tmp_path: Path
 ) -> None:
-    data = np.full((2, 64, 64), 7, "u1")
-    data[1] = np.arange(64, dtype="u1")[:, None] + 100
-    zarrfs.create_array(tmp_path / "a.zarr", data=data, chunks=(1, 32, 32))
-    (tmp_path / "a.zarr" / "c" / "1" / "0" / "1").write_bytes(b"broken")
+    data = np.full((5, 64, 64), 7, "u1")
+    data[0] = np.arange(64, dtype="u1")[:, None] + 100
+    zarrfs.create_array(tmp_path / "a.zarr", data=data, chunks=(1, 32, 32), dimension_names=["z", "y", "x"])
+    (tmp_path / "a.zarr" / "c" / "0" / "0" / "1").write_bytes(b"broken")
     wait_until_opened(qtbot, window, lambda: window.open_location(str(tmp_path / "a.zarr")))
-    window.dimensions.set_position(0, 1)
+    window.dimensions.set_position(0, 0)
 
     def found() -> tuple[int, float, float]:
         histogram = window.channels._histogram
@@ -142,12 +147,12 @@ def test_the_histogram_of_a_slice_with_a_corrupt_chunk_contains_the_other_values
         return int(histogram.counts.sum()), histogram.edges[0], histogram.edges[-1]
 
     qtbot.waitUntil(lambda: found() == (3 * 32 * 32, 99.5, 163.5), timeout=TIMEOUT_MILLISECONDS)
-    assert "c/1/0/1" in window.notice.text()
+    assert "c/0/0/1" in window.notice.text()
     assert "values that can be read" in window.notice.text()
     window.actions_by_name["auto_all"].trigger()
     limits = lambda: None if window.intent is None else window.intent.channels[0].limits  # noqa: E731
     qtbot.waitUntil(lambda: limits() == (100.0, 163.0), timeout=TIMEOUT_MILLISECONDS)
-    assert "c/1/0/1" in window.notice.text()
+    assert "c/0/0/1" in window.notice.text()
 
 
 def test_the_blank_area_of_an_unreadable_chunk_does_not_count_for_the_contrast(

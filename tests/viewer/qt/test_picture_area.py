@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PyQt6.QtCore import QEvent, QObject, QPoint, Qt
-from PyQt6.QtWidgets import QApplication
+from PyQt6.QtGui import QContextMenuEvent, QGuiApplication
+from PyQt6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
@@ -198,3 +199,48 @@ def test_the_status_bar_shows_the_memory_of_the_process(
 ) -> None:
     window = open_in_window(blocks)
     qtbot.waitUntil(lambda: "of 256 MiB" in window.status.memory.text(), timeout=TIMEOUT_MILLISECONDS)
+
+
+def test_the_picture_has_a_context_menu(
+    qtbot: QtBot, open_in_window: OpenInWindow, blocks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = open_in_window(blocks)
+    clipboard = QGuiApplication.clipboard()
+    assert clipboard is not None
+    shown: list[QMenu] = []
+    monkeypatch.setattr(QMenu, "popup", lambda menu, place: shown.append(menu))
+    canvas, image = window.canvas, window.image
+    assert image is not None
+    ratio = canvas.devicePixelRatioF()
+    x, y = canvas.viewport.to_device(1, 2)
+    position = QPoint(round(x / ratio), round(y / ratio))
+    QApplication.sendEvent(
+        canvas,
+        QContextMenuEvent(QContextMenuEvent.Reason.Mouse, position, canvas.mapToGlobal(position)),
+    )
+    actions = {action.text(): action for action in shown[0].actions()}
+    values = window.panes.main.values_at(1, 2)
+    assert values is not None
+    index = ", ".join(map(str, values.pixel))
+    value = np.asarray(image.levels[0].array)[values.pixel] if not values.level else None
+    for title, text in (
+        (f"Copy value {value}", str(value)),
+        (f"Copy index ({index})", index),
+        (f"Copy chunk key {values.chunk}", values.chunk),
+    ):
+        actions[title].trigger()
+        assert clipboard.text() == text
+    assert window.actions_by_name["export"] in shown[0].actions()
+    actions["Add this point to the regions"].trigger()
+    assert [region.shape.kind for region in window.features.regions.panel.regions] == ["point"]
+    actions["Show this chunk"].trigger()
+    top, left, bottom, right = canvas.viewport.rect
+    chunk_rows, chunk_columns = image.levels[0].chunks[-2:]
+    assert top <= -0.5
+    assert left <= -0.5
+    assert min((bottom - top) / chunk_rows, (right - left) / chunk_columns) < 1.2
+    assert window.actions_by_name["chunks"].isChecked()
+    QApplication.sendEvent(
+        canvas, QContextMenuEvent(QContextMenuEvent.Reason.Keyboard, QPoint(), QPoint(0, 0))
+    )
+    assert len(shown) == 2

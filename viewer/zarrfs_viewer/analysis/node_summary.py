@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,7 +68,8 @@ def compression(node: zarrfs.Array) -> dict[str, str]:
         if name in CHECKSUMS:
             purpose = "Checksum"
         else:
-            is_filter = issubclass(codec_class(codec["name"]), ArrayArrayCodec)
+            found = codec_class(codec["name"])
+            is_filter = found is not None and issubclass(found, ArrayArrayCodec)
             purpose = "Filters" if is_filter else "Compression"
         purposes[purpose].append(_codec_text(name, configuration))
     purposes["Compression"] = purposes["Compression"] or ["none"]
@@ -126,11 +128,10 @@ def _grid(lengths: Iterable[int | tuple[int, ...]]) -> str:
 
 def _chunk_size(array: zarrfs.Array) -> str | None:
     """Return the size of a decoded chunk of a regular grid."""
-    if array.dtype.hasobject or not all(isinstance(length, int) for length in array.chunks):
+    lengths = [length for length in array.chunks if isinstance(length, int)]
+    if array.dtype.hasobject or len(lengths) < array.ndim:
         return None
-    return format_bytes(
-        int(np.prod([int(length) for length in array.chunks], dtype=object)) * array.dtype.itemsize
-    )
+    return format_bytes(prod(lengths) * array.dtype.itemsize)
 
 
 def _names(names: Any) -> str | None:

@@ -23,6 +23,7 @@ __all__ = [
     "LabelReadout",
     "Readout",
     "ScaleBar",
+    "exact_text",
     "format_bytes",
     "format_value",
     "readout",
@@ -87,6 +88,13 @@ def format_value(value: Any) -> str:
     if isinstance(value, complex):
         return f"{value:.6g}"
     return f"{value:.6g}"
+
+
+def exact_text(value: Any) -> str:
+    """Return a value as text with as many digits as its data type needs, so that it can be used in other programs."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(exact_text, value))})"
+    return value if isinstance(value, str) else str(value)
 
 
 def readout(state: DisplayState, streamer: TileStreamer, row: float, column: float) -> Readout | None:

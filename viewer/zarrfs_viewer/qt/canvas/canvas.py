@@ -8,8 +8,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from PyQt6.QtCore import QSize, Qt, pyqtSignal
-from PyQt6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
+from PyQt6.QtCore import QPoint, QSize, Qt, pyqtSignal
+from PyQt6.QtGui import (
+    QColor,
+    QContextMenuEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QWheelEvent,
+)
 from PyQt6.QtWidgets import QSizePolicy, QWidget
 
 from zarrfs_viewer.analysis.chunk_overlay import ChunkGrid
@@ -53,6 +62,7 @@ class Canvas(QWidget):
         orientation_changed: (before) the user rotated or mirrored the picture; ``before`` is the former orientation.
         pointed: the pointer is at (row, column) in data coordinates; None when it left the canvas.
         clicked: (row, column) a click without a drag.
+        menu_requested: (position on the screen, row, column) the user requests the context menu at a data position.
         stepped: (slices) Ctrl and the wheel, Page Up or Page Down.
         cross_dragged: (row or None, column or None) the user drags lines of the cross-hair to a position.
         shape_deselected: the user begins another shape, or presses Escape.
@@ -63,6 +73,7 @@ class Canvas(QWidget):
     orientation_changed = pyqtSignal(object)
     pointed = pyqtSignal(object)
     clicked = pyqtSignal(float, float)
+    menu_requested = pyqtSignal(QPoint, float, float)
     stepped = pyqtSignal(int)
     cross_dragged = pyqtSignal(object, object)
     shape_deselected = pyqtSignal()
@@ -299,6 +310,15 @@ class Canvas(QWidget):
             self.fit()
         else:
             self.finish_shape()
+
+    def contextMenuEvent(self, event: QContextMenuEvent | None) -> None:
+        if event is None or self.layers.image is None:
+            return
+        is_key = event.reason() == QContextMenuEvent.Reason.Keyboard
+        place = self.rect().center() if is_key else event.pos()
+        ratio = self.devicePixelRatioF()
+        position = self._viewport.to_data(place.x() * ratio, place.y() * ratio)
+        self.menu_requested.emit(self.mapToGlobal(place), *position)
 
     def leaveEvent(self, event: object) -> None:
         self._pointer.leave()

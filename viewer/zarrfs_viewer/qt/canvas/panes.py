@@ -32,12 +32,14 @@ class Panes(QWidget):
         frame_shown: (frame) the main pane displays another frame.
         pointed: (readout or None) the values below the pointer, in any pane.
         clicked: (readout or None) the values at a click with the tool that moves the image.
+        menu_requested: (pane, position on the screen, row, column) the user requests the context menu of a pane.
         stepped: (slices) a step requested in the main pane.
     """
 
     frame_shown = pyqtSignal(object)
     pointed = pyqtSignal(object)
     clicked = pyqtSignal(object)
+    menu_requested = pyqtSignal(object, object, float, float)
     stepped = pyqtSignal(int)
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
@@ -64,6 +66,7 @@ class Panes(QWidget):
         pane = Pane(self._session, self)
         pane.pointed.connect(self.pointed)
         pane.canvas.clicked.connect(lambda row, column: self._click(pane, row, column))
+        pane.canvas.menu_requested.connect(lambda *place: self.menu_requested.emit(pane, *place))
         pane.canvas.cross_dragged.connect(lambda row, column: self._drag_cross(pane, row, column))
         pane.canvas.viewport_changed.connect(lambda: self._synchronize_viewports(pane))
         return pane

@@ -190,10 +190,10 @@ class MetadataPanel(QWidget):
             for item in former:
                 root.removeChild(item)
             add_all(root, {name: value})
-            item = root.takeChild(root.childCount() - 1)
-            root.insertChild(row, item)
-            if item is not None:
-                item.setExpanded(True)
+            added = root.takeChild(root.childCount() - 1)
+            root.insertChild(row, added)
+            if added is not None:
+                added.setExpanded(True)
         self._filter(self.search.text())
 
     def _show_image_summary(self, found: tuple[Image, str | None] | None) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from PyQt6.QtCore import QSettings
+from PyQt6.QtGui import QAction
 from PyQt6.QtWidgets import QStackedWidget
 
 from zarrfs_viewer.qt.canvas.panes import Panes
@@ -14,6 +16,7 @@ from zarrfs_viewer.qt.window.actions import MENUS, ActionSpec
 from zarrfs_viewer.qt.window.colormap_actions import ColormapActions
 from zarrfs_viewer.qt.window.image_actions import ImageActions
 from zarrfs_viewer.qt.window.metadata_editing import MetadataEditing
+from zarrfs_viewer.qt.window.picture_menu import PictureMenu
 from zarrfs_viewer.qt.window.pictures import PictureActions
 from zarrfs_viewer.qt.window.plate_navigation import PlateNavigation
 from zarrfs_viewer.qt.window.pyramid_actions import PyramidActions
@@ -43,6 +46,7 @@ class Features:
         file = Path(settings.fileName()).with_name("images.json")
         self.regions = RegionActions(session, panes, side.measure, stack)
         self.history = SettingsHistory(session, ImageSettings(file), self.regions.panel, panes.main.canvas)
+        self._menu_parts = session, panes, self.regions, stack
         self.plates = PlateNavigation(session, side.plate, stack)
         self.second = SecondImageView(session, panes, side, stack)
         self.colormaps = ColormapActions(
@@ -87,6 +91,11 @@ class Features:
             ActionSpec("well_up", "&Image", "Well above", "Alt+Up", lambda: plates.step(-1, 0)),
             ActionSpec("well_down", "&Image", "Well below", "Alt+Down", lambda: plates.step(1, 0)),
         ]
+
+    def show_actions(self, actions: Mapping[str, QAction]) -> None:
+        """Create what uses the actions of the window: the context menu of the picture."""
+        session, panes, regions, parent = self._menu_parts
+        self.menu = PictureMenu(session, panes, regions, actions, parent)
 
     def close(self) -> None:
         """Write what is not saved yet."""

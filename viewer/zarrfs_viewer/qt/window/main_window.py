@@ -160,6 +160,7 @@ class MainWindow(WindowFrame):
         yield
         specs = command_specs(self, Preferences.load(self.settings).dark)
         self.actions_by_name = add_actions(self, merged_specs(specs, self.features.commands()))
+        self.features.show_actions(self.actions_by_name)
         self.preferences.dark_action = self.actions_by_name["dark"]
         self.features.values.dock.visibilityChanged.connect(
             lambda visible: self._check("neighbourhood", visible)
