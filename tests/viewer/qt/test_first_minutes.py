@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PyQt6.QtCore import QMimeData, QSettings, Qt, QUrl
+from PyQt6.QtCore import QEvent, QMimeData, QObject, QSettings, Qt, QUrl
 from PyQt6.QtGui import QColor, QImage
 from PyQt6.QtTest import QTest
-from PyQt6.QtWidgets import QApplication, QDockWidget
+from PyQt6.QtWidgets import QApplication, QDockWidget, QWidget
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.qt.window import opening
 from zarrfs_viewer.qt.window.banner import Banner
@@ -250,3 +250,43 @@ def test_a_link_of_a_browser_is_dropped(window: MainWindow, monkeypatch: pytest.
     viewer.setUrls([QUrl("https://viewer.org/?source=https%3A%2F%2Fhost%2Fb.zarr&x=1")])
     window.drop(viewer)
     assert opened[1:] == ["https://host/b.zarr"]
+
+
+class WindowRecorder(QObject):
+    """Records the widgets that appear as windows of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shown: list[str] = []
+
+    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:  # noqa: N802
+        is_shown = event is not None and event.type() == QEvent.Type.Show
+        if is_shown and isinstance(watched, QWidget) and watched.isWindow():
+            self.shown.append(type(watched).__name__)
+        return False
+
+
+def test_no_other_window_appears_while_an_image_is_opened(
+    qtbot: QtBot, settings: QSettings, cells: Path, tmp_path: Path
+) -> None:
+    zarrfs.create_array(tmp_path / "complex.zarr", data=np.ones((8, 8), "c8"))
+    zarrfs.create_array(tmp_path / "scalar.zarr", data=np.float32(3))
+    recorder = WindowRecorder()
+    application = QApplication.instance()
+    assert application is not None
+    application.installEventFilter(recorder)
+    window = MainWindow(settings)
+    try:
+        window.show()
+        for location in (cells, tmp_path / "complex.zarr", cells / "labels" / "nuclei"):
+            wait_until_opened(qtbot, window, lambda location=location: window.open_location(str(location)))
+        window.actions_by_name["linked"].trigger()
+        with qtbot.waitSignal(window.session.image_changed, timeout=TIMEOUT_MILLISECONDS):
+            window.open_location(str(tmp_path / "scalar.zarr"))
+        qtbot.waitUntil(lambda: window.session.worker.is_idle, timeout=TIMEOUT_MILLISECONDS)
+        assert recorder.shown == ["MainWindow"]
+    finally:
+        application.removeEventFilter(recorder)
+        window.close()
+        window.deleteLater()
+        QApplication.processEvents()

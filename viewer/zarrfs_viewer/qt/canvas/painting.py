@@ -211,8 +211,8 @@ def draw_status(painter: QPainter, viewport: Viewport, frame: Frame | None, titl
     if frame is not None:
         progress = "" if frame.exact else "  incomplete" if frame.settled else "  loading"
         status = f"level {frame.state.level}{progress}"
-    if viewport.turns or viewport.mirrored:
-        status += f"  {'mirrored ' if viewport.mirrored else ''}{90 * viewport.turns}\N{DEGREE SIGN}"
+    status += "  mirrored" if viewport.mirrored else ""
+    status += f"  {90 * viewport.turns}\N{DEGREE SIGN}" if viewport.turns else ""
     text = plain_name(title) + "  " + status if title else status
     painter.setFont(QFont(painter.font().family(), 9))
     width = painter.fontMetrics().horizontalAdvance(text) + 30

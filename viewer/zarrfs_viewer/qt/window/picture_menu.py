@@ -15,7 +15,7 @@ from zarrfs_viewer.analysis.shapes import Shape
 from zarrfs_viewer.qt.canvas.pane import Pane
 from zarrfs_viewer.qt.canvas.panes import Panes
 from zarrfs_viewer.qt.session import Session
-from zarrfs_viewer.qt.support.plain_text import button_text, plain
+from zarrfs_viewer.qt.support.plain_text import button_text
 from zarrfs_viewer.qt.support.widgets import copy_to_clipboard
 from zarrfs_viewer.qt.window.region_actions import RegionActions
 from zarrfs_viewer.state.view_state import FIT_MARGIN, fit
@@ -63,11 +63,10 @@ class PictureMenu(QObject):
             self._add_point(menu, pane, values, row, column)
             menu.addSeparator()
         for group in ACTIONS:
-            for name in group:
-                menu.addAction(self._actions[name])
+            menu.addActions([self._actions[name] for name in group])
             menu.addSeparator()
         if self._panes.main.canvas.shape is not None:
-            menu.addAction(self._actions["add_region"])
+            menu.addActions([self._actions["add_region"]])
         if values is not None and pane is self._panes.main:
             _add(menu, "Add this point to the regions", lambda: self._add_region(row, column))
         return menu
@@ -124,6 +123,6 @@ class PictureMenu(QObject):
 
 
 def _add(menu: QMenu, title: str, run: Callable[[], object]) -> None:
-    action = menu.addAction(button_text(plain(title)))
+    action = menu.addAction(button_text(title))
     if action is not None:
         action.triggered.connect(lambda _=False: run())
