@@ -9,6 +9,7 @@ import numcodecs
 import numpy as np
 import pytest
 from zarrfs_viewer.analysis.node_summary import check_status, node_summary, stored_array_summary
+from zarrfs_viewer.analysis.readout import format_coordinate
 
 import zarrfs
 from zarrfs.engine.codecs.bytes_to_bytes.crc32c import Crc32cCodec
@@ -33,7 +34,7 @@ def test_an_array_is_described_without_technical_keys(tmp_path: Path) -> None:
         "Shape": "64 x 2048",
         "Dimensions": "y x",
         "Data type": "uint16",
-        "Uncompressed size": "256 KiB",
+        "Size": "256 KiB",
         "Chunks": "8 x 64",
         "Chunk size": "1 KiB",
         "Shards": "32 x 128",
@@ -98,3 +99,18 @@ def test_the_status_of_the_metadata(tmp_path: Path) -> None:
     assert details["Version"] == "0.5"
     assert details["Status"].startswith("not valid, ")
     assert any("axes" in text for text in details.values())
+
+
+@pytest.mark.parametrize(
+    ("value", "step", "text"),
+    [
+        (3.25, 0.5, "3.25"),
+        (123456.75, 0.25, "123456.75"),
+        (1e12 - 4, -2.0, "999999999996"),
+        (0.0, 1.0, "0"),
+        (1 / 3, 1e-30, "0.333333333333333"),
+        (5.0, 0.0, "5"),
+    ],
+)
+def test_coordinates_have_the_digits_of_the_pixel_size(value: float, step: float, text: str) -> None:
+    assert format_coordinate(value, step) == text

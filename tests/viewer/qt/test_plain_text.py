@@ -560,7 +560,7 @@ def test_the_readout_and_its_tooltip_display_hostile_text_literally(
     window = open_in_window(hostile_store(tmp_path / "a.zarr", picture))
     text = hostile(picture, "cell")
     label = LabelReadout(text, 1, {text: text})
-    found = Readout((0, 0, 0, 0), ((text, 1.0, text),), 0, ((text, 1),), (label,), "c/0")
+    found = Readout((0, 0, 0, 0), ((text, 1.0, text),), (1.0,), 0, ((text, 1),), (label,), "c/0")
     window.panes.main.pointed.emit(found)
     window.panes.main._show_properties(found)
     assert "<img" not in QToolTip.text()

@@ -22,6 +22,7 @@ def image_summary(image: Image, version: str | None = None) -> dict[str, Any]:
     shape = image.shape
     summary: dict[str, Any] = {
         "Label image" if image.kind == "labels" else "Image": image.name or "without a name",
+        "OME-NGFF": version,
         "Axes": " ".join(axis.name or f"dim{number}" for number, axis in enumerate(image.axes)),
         "Shape": " x ".join(map(str, shape)),
         "Data type": image.dtype.name,
@@ -37,7 +38,6 @@ def image_summary(image: Image, version: str | None = None) -> dict[str, Any]:
             for channel in image.channels
         ],
         "Label images": [entry.name for entry in image.labels],
-        "OME-NGFF": version,
         "Notes": list(image.notes),
     }
     return {key: _indexed(value) for key, value in summary.items() if value not in (None, [], {}, "")}

@@ -38,7 +38,7 @@ def node_summary(node: zarrfs.Array | zarrfs.Group) -> dict[str, Any]:
         "Dimensions": _names(found["dimension_names"]),
         "Units": _names(found["dimension_units"]),
         "Data type": _data_type(node.dtype, found),
-        "Uncompressed size": None if node.dtype.hasobject else format_bytes(node.nbytes),
+        "Size": None if node.dtype.hasobject else format_bytes(node.nbytes),
         "Chunks": _grid(node.chunks),
         "Chunk size": _chunk_size(node),
         "Shards": None if node.shards is None else _grid(node.shards),
@@ -101,9 +101,8 @@ def check_status(report: Report) -> dict[str, Any]:
         return {"OME-NGFF": f"{report.version}, {result}"}
     problems = f"{count} problem{'s' if count != 1 else ''}"
     details = {"Version": report.version, "Status": f"{result}, {problems}"}
-    for message in report.messages[:MAX_MESSAGES]:
-        place = message.pointer or "/"
-        details[place] = "; ".join(filter(None, (details.get(place), message.message)))
+    for number, message in enumerate(report.messages[:MAX_MESSAGES], start=1):
+        details[f"Problem {number}"] = f"{message.message} (at {message.pointer or '/'})"
     if count > MAX_MESSAGES:
         details["More"] = f"{count - MAX_MESSAGES} in the tab Check"
     return {"OME-NGFF": details}

@@ -25,6 +25,7 @@ __all__ = [
     "ScaleBar",
     "exact_text",
     "format_bytes",
+    "format_coordinate",
     "format_value",
     "readout",
     "scale_bar",
@@ -48,12 +49,14 @@ class Readout:
     """The values at one point.
 
     ``pixel`` is the index per axis in ``level``, 0 for the channel axis. ``physical`` has (axis, value, unit) of
-    all axes with a name except channels. ``values`` has (label, value) of each drawn channel; the value is None if
-    its tile is not cached. ``chunk`` is the store key of the chunk of the first drawn channel, or None.
+    all axes with a name except channels, and ``steps`` the pixel size of each in level 0. ``values`` has (label,
+    value) of each drawn channel; the value is None if its tile is not cached. ``chunk`` is the store key of the chunk
+    of the first drawn channel, or None.
     """
 
     pixel: tuple[int, ...]
     physical: tuple[tuple[str, float, str | None], ...]
+    steps: tuple[float, ...]
     level: int
     values: tuple[tuple[str, Any], ...]
     labels: tuple[LabelReadout, ...]
@@ -62,8 +65,8 @@ class Readout:
     def text(self) -> str:
         """Return the readout as one line for the status bar."""
         parts = [
-            f"{name} {value:.6g}{' ' + short_unit(unit) if unit else ''}"
-            for name, value, unit in self.physical
+            f"{name} {format_coordinate(value, step)}{' ' + short_unit(unit) if unit else ''}"
+            for (name, value, unit), step in zip(self.physical, self.steps, strict=True)
         ]
         parts.append(f"pixel ({', '.join(map(str, self.pixel))}) of level {self.level}")
         for name, value in self.values:
@@ -75,6 +78,14 @@ class Readout:
         if self.chunk is not None:
             parts.append(f"chunk {self.chunk}")
         return " · ".join(parts)
+
+
+def format_coordinate(value: float, step: float) -> str:
+    """Return a coordinate with at least 6 digits, and with a digit more than the pixel size ``step`` needs."""
+    digits = 6
+    if value and step and math.isfinite(value) and math.isfinite(step):
+        digits = math.ceil(math.log10(abs(value)) - math.log10(abs(step))) + 2
+    return f"{value:.{min(max(digits, 6), 15)}g}"
 
 
 def format_value(value: Any) -> str:
@@ -109,10 +120,10 @@ def readout(state: DisplayState, streamer: TileStreamer, row: float, column: flo
         0 if axis in (image.channel_axis, image.rgb_axis) else image.level_index(state.level, axis, value)
         for axis, value in enumerate(position)
     )
+    named = [axis for axis in image.slider_axes if image.axes[axis].name]
     physical = tuple(
         (image.axes[axis].name, image.to_physical(axis, position[axis]), image.axes[axis].unit)
-        for axis in image.slider_axes
-        if image.axes[axis].name
+        for axis in named
     )
     channel_layers = [layer for layer in state.layers if layer.channel is not None]
     values = tuple(
@@ -123,6 +134,7 @@ def readout(state: DisplayState, streamer: TileStreamer, row: float, column: flo
     return Readout(
         pixel,
         physical,
+        tuple(image.levels[0].scale[axis] for axis in named),
         state.level,
         values,
         tuple(_labels(state, streamer, row, column)),

@@ -16,7 +16,7 @@ from PyQt6.QtWidgets import (
     QWidget,
 )
 
-from zarrfs_viewer.analysis.readout import short_unit
+from zarrfs_viewer.analysis.readout import format_coordinate, short_unit
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.support.fixed_size_label import FixedSizeLabel
 from zarrfs_viewer.qt.support.flow_layout import FlowLayout
@@ -234,7 +234,8 @@ class DimensionsPanel(QWidget):
         image = self._image
         if image is not None:
             unit = image.axes[axis].unit
-            text = f"{image.to_physical(axis, value):.4g} {short_unit(unit)}" if unit else ""
+            position = format_coordinate(image.to_physical(axis, value), image.levels[0].scale[axis])
+            text = f"{position} {short_unit(unit)}" if unit else ""
             step = self.step_size(axis)
             if step > 1:
                 text = f"{text} (step {step})".strip()

@@ -10,7 +10,7 @@ from PyQt6.QtCore import QObject, QPoint
 from PyQt6.QtGui import QAction
 from PyQt6.QtWidgets import QMenu, QWidget
 
-from zarrfs_viewer.analysis.readout import Readout, exact_text, short_unit
+from zarrfs_viewer.analysis.readout import Readout, exact_text, format_coordinate, short_unit
 from zarrfs_viewer.analysis.shapes import Shape
 from zarrfs_viewer.qt.canvas.pane import Pane
 from zarrfs_viewer.qt.canvas.panes import Panes
@@ -81,8 +81,8 @@ class PictureMenu(QObject):
             if label.value:
                 _add(menu, f"Copy label {label.value}", partial(copy_to_clipboard, str(label.value)))
         position = ", ".join(
-            f"{name} = {number:.9g}{' ' + short_unit(unit) if unit else ''}"
-            for name, number, unit in values.physical
+            f"{name} = {format_coordinate(number, step)}{' ' + short_unit(unit) if unit else ''}"
+            for (name, number, unit), step in zip(values.physical, values.steps, strict=True)
         )
         if position:
             _add(menu, "Copy coordinates", lambda: copy_to_clipboard(position))
