@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from zarrfs_viewer.display.resolve import resolve
+from zarrfs_viewer.display.resolve import plane_key, resolve
 from zarrfs_viewer.images.dataset import describe, initial_intent
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.tile_grid import TileKey
@@ -17,7 +17,7 @@ from zarrfs_viewer.rendering.compose import compose
 from zarrfs_viewer.rendering.renderer import FrameRenderer
 from zarrfs_viewer.state.view_state import ViewIntent, with_channel
 from zarrfs_viewer.streaming.streamer import TileError, TileStreamer
-from zarrfs_viewer.streaming.tile_reading import read_tile
+from zarrfs_viewer.streaming.tile_reading import read_intact, read_tile
 
 import zarrfs
 from tests.processes import TIMEOUT
@@ -176,3 +176,19 @@ def test_a_frame_has_the_errors_of_its_tiles_if_a_retry_starts_during_drawing() 
     assert frame is not None
     assert frame.exact
     assert fetched
+
+
+def test_only_the_values_of_corrupt_chunks_are_omitted_from_a_region() -> None:
+    image, intent = image_and_intent(with_data(MemoryStore()))
+    plane = plane_key(image, 0, intent)
+    rows, columns = slice(20, 110), slice(50, 101)  # begins and ends inside of chunks
+    expected = DATA[rows, columns].astype(float)
+    (part,) = read_intact(image, plane, rows, columns)
+    np.testing.assert_array_equal(part, expected)
+    store = with_data(MemoryStore())
+    store.set("c/1/2", b"broken")
+    broken_image, _ = image_and_intent(store)
+    parts = read_intact(broken_image, plane_key(broken_image, 0, intent), rows, columns)
+    expected[32 - 20 : 64 - 20, 64 - 50 : 96 - 50] = np.nan
+    values = np.sort(np.concatenate([part.reshape(-1) for part in parts]))
+    np.testing.assert_array_equal(values, np.sort(expected[~np.isnan(expected)]))

@@ -99,10 +99,10 @@ def check_status(report: Report) -> dict[str, Any]:
     count = len(report.messages)
     if not count:
         return {"OME-NGFF": f"{report.version}, {result}"}
-    problems = f"{count} problem{'s' if count != 1 else ''}"
-    details = {"Version": report.version, "Status": f"{result}, {problems}"}
+    messages = f"{count} message{'s' if count != 1 else ''}"
+    details = {"Version": report.version, "Status": f"{result}, {messages}"}
     for number, message in enumerate(report.messages[:MAX_MESSAGES], start=1):
-        details[f"Problem {number}"] = f"{message.message} (at {message.pointer or '/'})"
+        details[f"Message {number}"] = f"{message.message} (at {message.pointer or '/'})"
     if count > MAX_MESSAGES:
         details["More"] = f"{count - MAX_MESSAGES} in the tab Check"
     return {"OME-NGFF": details}

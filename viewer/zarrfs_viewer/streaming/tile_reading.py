@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -78,9 +79,16 @@ def _chunk_regions(
     """Yield the parts of a rectangle that belong to different chunks."""
     chunks = image.levels[plane.level].chunks
     height, width = (chunks[axis] for axis in plane.displayed)
-    for top in range(rows.start, rows.stop, height):
-        for left in range(columns.start, columns.stop, width):
-            yield slice(top, min(top + height, rows.stop)), slice(left, min(left + width, columns.stop))
+    yield from product(_chunk_parts(rows, height), _chunk_parts(columns, width))
+
+
+def _chunk_parts(part: slice, length: int) -> Iterator[slice]:
+    """Yield the parts of a range of pixels that belong to different chunks of a length."""
+    start = part.start
+    while start < part.stop:
+        stop = min(start - start % length + length, part.stop)
+        yield slice(start, stop)
+        start = stop
 
 
 def _read_chunks(
