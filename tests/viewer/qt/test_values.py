@@ -206,6 +206,8 @@ def test_the_curve_of_another_array_is_shown_completely(
     for name, length, top in (("short", 30, 29.0), ("long", 4002, 500.0)):
         open_values(qtbot, window, tmp_path / "a.zarr" / name)
         qtbot.waitUntil(lambda n=length: view.model.rowCount() == n, timeout=TIMEOUT_MILLISECONDS)
+        is_drawn = lambda n=length: view.plot.is_created and view.plot.plot().viewRange()[0][1] >= n - 1  # noqa: E731
+        qtbot.waitUntil(is_drawn, timeout=TIMEOUT_MILLISECONDS)
         (x_range, y_range) = view.plot.plot().viewRange()
         assert x_range[0] <= 0
         assert length - 1 <= x_range[1] < 1.2 * length

@@ -114,6 +114,7 @@ class MeasurePanel(QWidget):
     def clear(self) -> None:
         """Remove the results and show the instructions."""
         self._session.worker.cancel("measure")
+        self.plot.cancel()
         self._request = object()
         self._arguments = self._along_measured = None
         self.title.setText(HINT)
@@ -141,6 +142,7 @@ class MeasurePanel(QWidget):
     def measure(self, shape: Shape | None, intent: ViewIntent | None, level: int) -> None:
         """Measure a shape on the plane of ``intent``. ``level`` is the displayed level. None clears the results."""
         image = self._session.image
+        self.plot.cancel()
         if shape is None or intent is None or image is None:
             self.clear()
             return
@@ -208,19 +210,21 @@ class MeasurePanel(QWidget):
             suffix = f", measured at level {level}" if level else ""
             text = f"Mean along {quantity}: {len(profile.distance)} slices{suffix}"
         self.title.setText(plain(text))
-        is_first = not self.plot.is_created
+        self._set_csv(profile_csv(profile))
+        self.plot.call_when_created(lambda: self._draw(profile, intent, f"{quantity} [{unit}]"))
+
+    def _draw(self, profile: Profile, intent: ViewIntent, label: str) -> None:
         plot = self.plot.plot()
-        if is_first:
+        if plot.plotItem.legend is None:
             plot.showGrid(x=True, y=True, alpha=0.2)
             plot.addLegend(offset=(-5, 5))
         plot.clear()
-        plot.setLabel("bottom", html_text(f"{quantity} [{unit}]", MAX_NAME))
+        plot.setLabel("bottom", html_text(label, MAX_NAME))
         for number, (name, values) in enumerate(zip(profile.channels, profile.values, strict=True)):
             pen = import_module("pyqtgraph").mkPen(_color(intent, number, len(profile.channels)), width=1.5)
             plot.plot(profile.distance, values, pen=pen, name=html_text(name, MAX_NAME), connect="finite")
         self.stack.setCurrentWidget(self.plot)
         self.stack.show()
-        self._set_csv(profile_csv(profile))
 
     def _show_statistics(self, statistics: Sequence[RoiStatistics], level: int) -> None:
         suffix = "" if level == 0 else f" at level {level} (too large for level 0)"

@@ -105,6 +105,7 @@ class ValuesView(QWidget):
         font.setPointSizeF(2.2 * font.pointSizeF())
         self.number.setFont(font)
         self.plot = LazyPlot("Values of the array")
+        self._is_plot_prepared = False
         self.model = PageModel()
         self.table = QTableView()
         self.table.setAccessibleName("Table of values")
@@ -201,6 +202,7 @@ class ValuesView(QWidget):
         )
 
     def _show(self, array: SourceArray, page: ValuePage, values: npt.NDArray[np.float64] | None) -> None:
+        self.plot.cancel()
         text = f"{self._name}: {_described(array)}"
         if page.row_count < page.total:
             text += f", rows {page.first:,} to {page.first + page.row_count - 1:,}"
@@ -214,7 +216,7 @@ class ValuesView(QWidget):
         self._fit_columns(page)
         self.plot.setVisible(values is not None and values.size > 1)
         if values is not None and values.size > 1:
-            self._draw(array, page.first, values)
+            self.plot.call_when_created(lambda: self._draw(array, page.first, values))
 
     def _fit_columns(self, page: ValuePage) -> None:
         """Set the widths of the columns."""
@@ -230,9 +232,9 @@ class ValuesView(QWidget):
         header.setDefaultSectionSize(min(width, MAX_COLUMN_WIDTH))
 
     def _draw(self, array: SourceArray, first: int, values: npt.NDArray[np.float64]) -> None:
-        is_first = not self.plot.is_created
         plot = self.plot.plot()
-        if is_first:
+        if not self._is_plot_prepared:
+            self._is_plot_prepared = True
             plot.showGrid(x=True, y=True, alpha=0.2)
             plot.setDownsampling(auto=True, mode="peak")
             plot.setClipToView(True)

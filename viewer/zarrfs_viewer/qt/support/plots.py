@@ -10,6 +10,7 @@ from PyQt6.QtCore import QEvent, Qt
 from PyQt6.QtWidgets import QVBoxLayout, QWidget
 
 from zarrfs_viewer.qt.support.plain_text import plain
+from zarrfs_viewer.qt.support.steps import Steps
 
 __all__ = ["LazyPlot", "with_pyqtgraph"]
 
@@ -37,6 +38,7 @@ class LazyPlot(QWidget):
         self.setAccessibleName(plain(name))
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._plot: Any = None
+        self._steps = Steps(self)
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
 
@@ -44,6 +46,23 @@ class LazyPlot(QWidget):
     def is_created(self) -> bool:
         """Whether the plot has been created."""
         return self._plot is not None
+
+    def call_when_created(self, function: Callable[[], object]) -> None:
+        """Call a function that draws in the plot: at once if it exists, otherwise in a later step of the event loop.
+
+        The first plot of a process takes 30 ms: most of it are an axis and a view, because PyQt creates the
+        enumerations of their classes when the first object is created. Each is a step. Another call replaces a function
+        that waits.
+        """
+        if self._plot is not None:
+            function()
+            return
+        library = import_module("pyqtgraph")
+        self._steps.start((lambda: library.AxisItem("left"), library.ViewBox, self.plot, function))
+
+    def cancel(self) -> None:
+        """Do not call the function that waits for the plot."""
+        self._steps.cancel()
 
     def plot(self) -> Any:
         """Return the ``pyqtgraph.PlotWidget``. Creates it at the first call."""
