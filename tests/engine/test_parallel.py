@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 
@@ -54,3 +55,20 @@ def test_a_forked_child_creates_its_own_threads() -> None:
         for_each(lambda item: both.wait(), range(2), 2)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_the_running_calls_end_early_after_an_interruption() -> None:
+    """The other thread works on a sequence without an end, until it is stopped between two items of it."""
+    started = threading.Barrier(2, timeout=TIMEOUT)
+
+    def work(_: int) -> None:
+        started.wait()
+        if threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        for_each(lambda item: None, itertools.count(), 1)
+
+    with pytest.raises(KeyboardInterrupt):
+        for_each(work, range(2), 2)
+    for_each(
+        lambda item: for_each(lambda part: None, range(3), 1), range(4), 2
+    )  # later calls are not stopped

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-__all__ = ["CORES", "available_cores", "for_each", "limit_threads", "permitted_threads"]
+__all__ = ["CORES", "available_cores", "check_stopped", "for_each", "limit_threads", "permitted_threads"]
 
 T = TypeVar("T")
 
@@ -67,6 +67,23 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
+class _StoppedError(BaseException):
+    """Ends a call of ``work`` whose ``for_each`` has failed or was interrupted. No code that calls it sees this.
+
+    It is not an Exception, so that functions that convert errors do not convert it.
+    """
+
+
+def check_stopped() -> None:
+    """End the call of ``work`` on this thread if its ``for_each`` has failed or was interrupted.
+
+    Long calls check this between their parts. Ctrl-C interrupts the main thread only; the others would complete their
+    blocks, which takes seconds.
+    """
+    if getattr(_state, "errors", None):
+        raise _StoppedError
+
+
 class limit_threads:  # noqa: N801 - used as a function
     """Limit the number of threads of ``for_each`` calls on this thread during the block. None sets no limit.
 
@@ -103,19 +120,21 @@ def for_each(work: Callable[[T], object], items: Iterable[T], workers: int) -> N
     """Call ``work`` for every item, on at most ``workers`` threads including the calling one.
 
     Returns after all calls have returned. After the first exception no further calls start; it is raised here when the
-    running calls have ended. A call from within ``work`` runs on its own thread only.
+    running calls have ended, which ``check_stopped`` ends early. A call from within ``work`` runs on its own thread
+    only.
     """
     workers = permitted_threads(workers)
     if workers <= 1:
         # A nested call is not parallelized, because the threads are in use already.
         for item in items:
+            check_stopped()
             work(item)
         return
     queue = deque(items)
     errors: list[BaseException] = []
 
     def drain() -> None:
-        _state.busy = True
+        _state.busy, _state.errors = True, errors
         try:
             while not errors:
                 try:
@@ -127,7 +146,7 @@ def for_each(work: Callable[[T], object], items: Iterable[T], workers: int) -> N
                 except BaseException as error:
                     errors.append(error)
         finally:
-            _state.busy = False
+            _state.busy, _state.errors = False, None
 
     helpers: list[Future[None]] = []
     count = min(workers, len(queue)) - 1
@@ -142,6 +161,10 @@ def for_each(work: Callable[[T], object], items: Iterable[T], workers: int) -> N
     for helper in helpers:
         # A helper that has not started has nothing left to do, and may start late.
         if not helper.cancel():
-            helper.result()
+            try:
+                helper.result()
+            except BaseException as error:  # Ctrl-C while this thread waits; a second one ends the waiting
+                errors.append(error)
+                helper.result()
     if errors:
         raise errors[0]

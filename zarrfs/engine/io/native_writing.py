@@ -36,7 +36,7 @@ from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.native.chains import NativeChain
 from zarrfs.engine.native.library import NativeLibrary, native_library
 from zarrfs.engine.native.write_structures import StepOptionsStructure, WriteStructure
-from zarrfs.engine.parallel import CORES, permitted_threads
+from zarrfs.engine.parallel import CORES, check_stopped, permitted_threads
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.temporary_files import unique_prefix
@@ -285,7 +285,7 @@ def _write_batch(
         structure.limit = (first + len(chunks)) * structure.parts
         # After each call signals are handled.
         while write.writer.execute(reference) and not structure.failed:
-            pass
+            check_stopped()
     finally:
         storage.changed_all(chunks[: write.begin() - first])
         for lock in held:
