@@ -45,7 +45,7 @@ M_ARENA_MAX = -8
 """The parameter of ``mallopt`` for the number of heaps (malloc.h of glibc)."""
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-MAPPED_NBYTES, KEPT_NBYTES = 4 << 20, 16 << 20
+MAPPED_NBYTES, KEPT_NBYTES = 16 << 20, 16 << 20
 """Larger allocations are mapped, and this much free memory at the end of the heap is kept. By default the buffers of
 requests and of decoders are returned to the system after each use, and each of their pages is a page fault at the next.
 """
