@@ -10,9 +10,9 @@ import pytest
 from PyQt6.QtCore import QSettings
 from PyQt6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
-from zarrfs_viewer.qt.support import settings_writer
-from zarrfs_viewer.qt.support.settings_writer import SettingsWriter
 from zarrfs_viewer.qt.support.worker import Worker
+from zarrfs_viewer.qt.window import settings_writer
+from zarrfs_viewer.qt.window.settings_writer import SettingsWriter
 
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS
 

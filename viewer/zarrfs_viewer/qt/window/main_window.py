@@ -89,8 +89,8 @@ class MainWindow(WindowFrame):
         from zarrfs_viewer.qt.panels.export_dialog import Exporter
         from zarrfs_viewer.qt.session import Session
         from zarrfs_viewer.qt.support.free_memory import MemoryRelease
-        from zarrfs_viewer.qt.support.settings_writer import SettingsWriter
         from zarrfs_viewer.qt.window.opening import LocationOpener
+        from zarrfs_viewer.qt.window.settings_writer import SettingsWriter
 
         self.session = Session(self)
         self._memory_release = MemoryRelease(self.session.worker, self)
