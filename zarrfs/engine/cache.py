@@ -1,7 +1,7 @@
 """The cache of decoded chunks and shard indexes: an LRU cache that is bounded in bytes and loads each entry once.
 
 All data of chunks that the process caches are here, so that one number bounds them. The key of an entry contains the
-array object and the chunk coordinates. An entry carries the version stamp of the stored value at the time of reading;
+array object and the chunk coordinates. An entry has the version stamp of the stored value at the time of reading;
 an entry with another stamp is not returned, so that changed data are never read from the cache (see ``Store.stamp``).
 """
 

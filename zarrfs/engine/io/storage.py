@@ -218,7 +218,7 @@ class ArrayStorage:
     ) -> CacheEntry:
         """Return the cache entry of a chunk. ``keep`` and ``eager`` are those of ``CacheEntry``.
 
-        Call this before reading the chunk. The entry carries the version stamp of that time, so that data older than
+        Call this before reading the chunk. The entry has the version stamp of that time, so that data older than
         the stamp are never cached under it. ``current`` is ``value.stamp()``, if the caller has asked for it.
         """
         token, counts = self._written
