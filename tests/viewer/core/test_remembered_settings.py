@@ -36,6 +36,7 @@ def test_settings_of_two_windows_are_kept(tmp_path: Path) -> None:
     assert third.get("/data/a.zarr/img", "") == VIEW
     assert third.get("/data/a.zarr", "other") == other
     assert third.get("/data/a.zarr", "none") is None
+    assert third.get("file:///data/a.zarr", "img") == VIEW
     assert [entry.name for entry in tmp_path.iterdir()] == ["images.json"]
 
 

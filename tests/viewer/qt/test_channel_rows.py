@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PyQt6.QtCore import QPoint, Qt
+from PyQt6.QtCore import QLocale, QPoint, Qt
 from PyQt6.QtGui import QColor
 from PyQt6.QtTest import QTest
 from PyQt6.QtWidgets import QColorDialog, QFileDialog
@@ -208,3 +208,24 @@ def test_the_mark_toggles_a_channel_where_it_is_and_its_name_selects_it(
     QTest.mouseClick(rows[1].visible, Qt.MouseButton.LeftButton, pos=name)
     assert window.channels.current == 1
     assert rows[1].visible.isChecked()
+
+
+@pytest.mark.parametrize("locale", ["de_DE", "en_US"])
+@pytest.mark.parametrize("typed", ["1.5", "1,5"])
+@pytest.mark.parametrize("name", ["low", "gamma"])
+def test_numbers_are_typed_with_a_point_or_a_comma(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, locale: str, typed: str, name: str
+) -> None:
+    zarrfs.create_array(tmp_path / "f.zarr", data=np.linspace(0, 9, 64, dtype="f4").reshape(8, 8))
+    wait_until_opened(qtbot, window, lambda: window.open_location(str(tmp_path / "f.zarr")))
+    box = getattr(window.channels.rows[0], name)
+    box.setLocale(QLocale(locale))
+    box.setFocus()
+    box.selectAll()
+    qtbot.keyClicks(box, typed)
+    qtbot.keyClick(box, Qt.Key.Key_Return)
+    assert window.intent is not None
+    channel = window.intent.channels[0]
+    assert channel.limits is not None
+    assert {"low": channel.limits[0], "gamma": channel.gamma}[name] == 1.5
+    assert QLocale(locale).decimalPoint() in box.text()

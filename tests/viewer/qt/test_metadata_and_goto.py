@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PyQt6.QtCore import Qt
+from PyQt6.QtCore import QLocale, Qt
 from PyQt6.QtGui import QGuiApplication
 from PyQt6.QtWidgets import QDialog, QMenu, QTreeWidget
 from pytestqt.qtbot import QtBot
@@ -155,3 +155,19 @@ def test_coordinates_are_limited_to_the_image(open_in_window: OpenInWindow, cell
 def test_without_an_image_there_is_a_message(window: MainWindow) -> None:
     window.actions_by_name["go_to"].trigger()
     assert window.notice.text() == "No image is open."
+
+
+@pytest.mark.parametrize("typed", ["2.5", "2,5"])
+def test_coordinates_are_typed_with_a_point_or_a_comma(
+    qtbot: QtBot, open_in_window: OpenInWindow, cells: Path, typed: str
+) -> None:
+    window = open_in_window(cells)
+    assert window.image is not None
+    assert window.intent is not None
+    dialog = GoToDialog(window.image, window.intent, (1.0, 1.0), window)
+    box = dialog.boxes[3]
+    box.setLocale(QLocale("de_DE"))
+    box.selectAll()
+    qtbot.keyClicks(box, typed)
+    assert dialog.position()[3] == 2.5
+    dialog.deleteLater()

@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from zarrfs.engine.stores.regular_files import check_regular_file
 from zarrfs.errors import MetadataError
@@ -43,13 +44,13 @@ class ImageSettings:
     def get(self, location: str, image: str) -> View | None:
         """Return the settings of the image at a path of a location, or None if they were never changed."""
         with self._lock:
-            key = within(location, image)
+            key = _key(location, image)
             return self._changes.get(key) or self._views.get(key)
 
     def put(self, view: View) -> None:
         """Remember the settings of an image until ``save``."""
         with self._lock:
-            self._changes[within(view.location, view.image)] = view
+            self._changes[_key(view.location, view.image)] = view
 
     def save(self) -> None:
         """Write the changes to the file, which is replaced atomically. Raises OSError."""
@@ -89,5 +90,11 @@ class ImageSettings:
                 view = from_json(entry)
             except MetadataError:
                 continue
-            views[within(view.location, view.image)] = view
+            views[_key(view.location, view.image)] = view
         return views
+
+
+def _key(location: str, image: str) -> str:
+    """Return the same text for a local path and its file URL. Symbolic links are not followed: that may block."""
+    joined = within(location, image)
+    return unquote(urlsplit(joined).path) if joined.startswith("file:///") else joined

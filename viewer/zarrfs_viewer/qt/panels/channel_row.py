@@ -25,6 +25,7 @@ from PyQt6.QtWidgets import (
 )
 
 from zarrfs_viewer.qt.panels.range_slider import RangeSlider
+from zarrfs_viewer.qt.support.number_box import NumberBox
 from zarrfs_viewer.qt.support.plain_text import allow_narrow, button_text, plain, plain_name, tooltip
 from zarrfs_viewer.qt.support.widgets import ignore_wheel_unless_focused, return_focus_on_enter, tool_button
 from zarrfs_viewer.state.colormaps import COLOR_BLIND_SAFE, NAMES, lookup
@@ -44,35 +45,40 @@ COMPONENTS = ("abs", "phase", "real", "imag")
 CUSTOM, MORE, IMPORT = "Custom colour...", "More colour maps...", "Import LUT file..."
 
 
-class SignificantBox(QDoubleSpinBox):
-    """A spin box that displays six significant digits instead of a fixed number of decimals."""
+class SignificantBox(NumberBox):
+    """A number field that displays six significant digits instead of a fixed number of decimals."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setDecimals(MAX_DECIMALS)
 
     def textFromValue(self, value: float) -> str:
-        return f"{value:.6g}"
+        return self.localized(f"{value:.6g}")
 
     def valueFromText(self, text: str | None) -> float:
-        stripped = (text or "").strip()
+        stripped = self.localized(text).strip()
         if stripped == self.textFromValue(self.value()):
             return self.value()  # the text was not edited and has fewer digits than the value
         try:
-            return float(stripped)
+            return float(_with_point(stripped))
         except ValueError:
             return self.value()
 
     def validate(self, text: str | None, position: int) -> tuple[QValidator.State, str, int]:
-        value = text or ""
+        value = self.localized(text)
+        number = _with_point(value)
         try:
-            is_finite = math.isfinite(float(value))
+            is_finite = math.isfinite(float(number))
         except ValueError:
             is_finite = False
         if is_finite:
             return QValidator.State.Acceptable, value, position
-        is_prefix = re.fullmatch(r"\s*[+-]?\d*\.?\d*(e[+-]?\d*)?\s*", value, re.IGNORECASE)
+        is_prefix = re.fullmatch(r"\s*[+-]?\d*\.?\d*(e[+-]?\d*)?\s*", number, re.IGNORECASE)
         return QValidator.State.Intermediate if is_prefix else QValidator.State.Invalid, value, position
+
+
+def _with_point(text: str) -> str:
+    return text.replace(",", ".")
 
 
 class VisibilityBox(QCheckBox):
@@ -142,12 +148,14 @@ class ChannelRow(QFrame):
         self.colormap.setAccessibleName(plain(f"Colour map of {name}"))
         self.low = self._create_limit_box(f"Minimum contrast limit of {name}", is_integer)
         self.high = self._create_limit_box(f"Maximum contrast limit of {name}", is_integer)
-        self.gamma = QDoubleSpinBox()
+        self.gamma = NumberBox()
         self.gamma.setRange(0.1, 10)
         self.gamma.setSingleStep(0.1)
         self.gamma.setValue(1)
         self.gamma.setPrefix("γ ")
         self.gamma.setAccessibleName(plain(f"Gamma of {name}"))
+        # The value of "1" would replace the text before "1.5" is complete.
+        self.gamma.setKeyboardTracking(False)
         self.automatic = tool_button("Auto", f"Auto-contrast {name}, ignoring outliers")
         self.invert = tool_button("Inv", f"Invert the colour map of {name}", checkable=True)
         self.solo = tool_button("Solo", f"Show only {name}", checkable=True)

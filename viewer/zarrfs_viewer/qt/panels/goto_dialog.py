@@ -6,6 +6,7 @@ from PyQt6.QtWidgets import QComboBox, QDialog, QDialogButtonBox, QDoubleSpinBox
 
 from zarrfs_viewer.analysis.readout import short_unit
 from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.qt.support.number_box import NumberBox
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain, plain_name
 from zarrfs_viewer.state.view_state import ViewIntent
 
@@ -39,7 +40,7 @@ class GoToDialog(QDialog):
         form.addRow(PlainLabel("Unit"), self.unit)
         for axis in image.slider_axes:
             name = image.axes[axis].name or f"dim {axis}"
-            box = QDoubleSpinBox()
+            box = NumberBox()
             box.setAccessibleName(plain(f"Coordinate along {name}"))
             self.boxes[axis] = box
             form.addRow(PlainLabel(plain_name(name)), box)

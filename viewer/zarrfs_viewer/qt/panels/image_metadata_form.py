@@ -114,7 +114,7 @@ def _item(text: str, is_editable: bool = True) -> QTableWidgetItem:
 
 def _number(text: str) -> float:
     try:
-        return float(text)
+        return float(text.replace(",", "."))  # a decimal comma; "1,000.5" is refused
     except ValueError:
         raise MetadataError(f"expected a number as pixel size, such as 0.25, found {plain(text)!r}") from None
 

@@ -10,7 +10,6 @@ from PyQt6.QtWidgets import (
     QComboBox,
     QDialog,
     QDialogButtonBox,
-    QDoubleSpinBox,
     QFormLayout,
     QSpinBox,
     QWidget,
@@ -18,6 +17,7 @@ from PyQt6.QtWidgets import (
 
 from zarrfs_viewer.display.levels import pixel_aspect
 from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.qt.support.number_box import NumberBox
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain, plain_name
 from zarrfs_viewer.state.view_state import ViewIntent, Viewport, cropped, fit
 
@@ -89,7 +89,7 @@ class PictureDialog(QDialog):
         for axis in movie_axes(self._image, self._intent):
             self.axis.addItem(plain_name(self._image.axes[axis].name or f"axis {axis}"), axis)
         self.first, self.last, self.step = (_number_box(0, 0, 0) for _ in range(3))
-        self.rate = QDoubleSpinBox()
+        self.rate = NumberBox()
         self.rate.setRange(0.1, 120.0)
         self.rate.setValue(12.0)
         self.rate.setSuffix(" frames/s")

@@ -22,6 +22,7 @@ from zarrfs_viewer.analysis.value_pages import ValuePage, curve, page_csv, page_
 from zarrfs_viewer.images.reading import SourceArray
 from zarrfs_viewer.qt.panels.page_header import PageHeader
 from zarrfs_viewer.qt.session import Session
+from zarrfs_viewer.qt.support.number_box import NumberBox
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, html_text, plain, plain_lines, plain_name, tooltip
 from zarrfs_viewer.qt.support.plots import LazyPlot, with_pyqtgraph
 from zarrfs_viewer.qt.support.widgets import copy_to_clipboard, return_focus_on_enter
@@ -275,7 +276,7 @@ def _described(array: SourceArray) -> str:
 
 def _number_box(name: str) -> QDoubleSpinBox:
     """Return a box for an index, which may be larger than 32 bits."""
-    box = QDoubleSpinBox()
+    box = NumberBox()
     box.setDecimals(0)
     box.setAccessibleName(plain(name))
     box.setKeyboardTracking(False)
