@@ -290,3 +290,14 @@ def test_no_other_window_appears_while_an_image_is_opened(
         window.close()
         window.deleteLater()
         QApplication.processEvents()
+
+
+def test_every_entry_of_a_menu_has_its_own_mnemonic(window: MainWindow) -> None:
+    bar = window.menuBar()
+    assert bar is not None
+    for entry in bar.actions():
+        menu = entry.menu()
+        assert menu is not None
+        titles = [action.text().casefold() for action in menu.actions() if action.text()]
+        mnemonics = [title[title.find("&") + 1] if "&" in title else "" for title in titles]
+        assert len(set(mnemonics) - {""}) == len(titles), titles

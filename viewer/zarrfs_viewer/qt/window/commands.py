@@ -57,12 +57,12 @@ def command_specs(window: CommandWindow, dark: bool) -> list[ActionSpec]:
     return [
         ActionSpec("new_window", "&File", "&New window", "Ctrl+N", window.new_window_requested.emit),
         ActionSpec("open_folder", "&File", "Open &folder...", "Ctrl+O", opener.ask_folder),
-        ActionSpec("open_zip", "&File", "Open &file...", "Ctrl+Shift+O", opener.ask_zip),
+        ActionSpec("open_zip", "&File", "&Open file...", "Ctrl+Shift+O", opener.ask_zip),
         ActionSpec("open_location", "&File", "Open &location or link...", "Ctrl+L", opener.ask_location),
-        ActionSpec("credentials", "&File", "&Credentials of a URL...", "Ctrl+Alt+C", opener.ask_credentials),
+        ActionSpec("credentials", "&File", "Credenti&als of a URL...", "Ctrl+Alt+C", opener.ask_credentials),
         ActionSpec("open_sample", "&File", "Open sample &data set", "Ctrl+Shift+S", opener.open_sample),
         ActionSpec("open_recent", "&File", "Open &recent...", "Ctrl+R", opener.ask_recent),
-        ActionSpec("paste", "&File", "Open from &clipboard", "Ctrl+V", opener.paste),
+        ActionSpec("paste", "&File", "Open from clip&board", "Ctrl+V", opener.paste),
         ActionSpec("export", "&File", "&Export...", "Ctrl+E", image.ask_export),
         ActionSpec("screenshot", "&File", "Save &screenshot...", "Ctrl+S", image.ask_screenshot),
         ActionSpec(
@@ -96,7 +96,7 @@ def command_specs(window: CommandWindow, dark: bool) -> list[ActionSpec]:
             "chunks", "&View", "&Chunk grid and missing chunks", "G", window.panes.set_show_chunks, False
         ),
         ActionSpec("labels", "&View", "La&bels", "T", image.show_labels, True),
-        ActionSpec("messages", "&View", "&Messages", "Ctrl+J", window.side.log_dock.setVisible, False),
+        ActionSpec("messages", "&View", "M&essages", "Ctrl+J", window.side.log_dock.setVisible, False),
         ActionSpec("find", "&View", "Find in &hierarchy", "Ctrl+F", window.tree_panel.focus_search),
         ActionSpec("dark", "&View", "&Dark theme", "Ctrl+D", window.preferences.set_dark, dark),
         ActionSpec("next_slice", "&Image", "&Next slice", ".", lambda: dimensions.step(1)),
