@@ -537,8 +537,9 @@ def test_plots_tables_and_dialogs_display_hostile_text_literally(
         qtbot.waitUntil(lambda: window.measure.text != "", timeout=TIMEOUT_MILLISECONDS)
         window.measure.text = ""
         assert window.grab().width() > 0
-    plots = [plot for plot in window.findChildren(LazyPlot) if plot.is_created]
-    assert plots
+    lazy_plots = window.findChildren(LazyPlot)
+    qtbot.waitUntil(lambda: any(plot.is_created for plot in lazy_plots), timeout=TIMEOUT_MILLISECONDS)
+    plots = [plot for plot in lazy_plots if plot.is_created]
     for holder in plots:
         label = holder.plot().getAxis("bottom").labelString()
         assert "<img" not in label
