@@ -128,8 +128,8 @@ def test_stores_refuse_values_above_the_given_size(kind: str, tmp_path: Path) ->
         "retrying": lambda: RetryStore(inner),
     }[kind]()
     store.set("a", b"12345")
-    for most in (None, 5, 6):
-        assert bytes(store.get_within("a", most) or b"") == b"12345"
+    for limit in (None, 5, 6):
+        assert bytes(store.get_within("a", limit) or b"") == b"12345"
     with pytest.raises(ValueTooLargeError, match="the stored value has 5 bytes"):
         store.get_within("a", 4)
     assert store.get_within("b", 4) is None

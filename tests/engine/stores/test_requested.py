@@ -133,13 +133,13 @@ def test_an_error_of_one_request_is_that_of_the_read(web: WebServer) -> None:
 @pytest.mark.parametrize("count", [2, 5])
 def test_the_number_of_values_that_wait_is_limited(web: WebServer, count: int) -> None:
     lock = threading.Lock()
-    arrived = taken = most = 0
+    arrived = taken = max_waiting = 0
 
     def arrive(path: str) -> None:
-        nonlocal arrived, most
+        nonlocal arrived, max_waiting
         with lock:
             arrived += 1
-            most = max(most, arrived - taken)
+            max_waiting = max(max_waiting, arrived - taken)
 
     web.before_response = arrive
     with RemoteStore(web.url, read_only=True) as store:
@@ -151,7 +151,7 @@ def test_the_number_of_values_that_wait_is_limited(web: WebServer, count: int) -
                     taken += 1
                 assert values.get(key) == (web.folder / key).read_bytes()
     assert arrived == len(KEYS)
-    assert most <= count
+    assert max_waiting <= count
 
 
 def test_values_are_read_once_and_other_keys_separately(web: WebServer) -> None:

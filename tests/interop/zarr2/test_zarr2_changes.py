@@ -149,18 +149,18 @@ def test_a_lock_excludes_other_threads(tmp_path: Path) -> None:
     """A process-wide file lock alone would be acquired by all threads at once."""
     locks = zarrfs.ProcessSynchronizer(tmp_path)
     inside: list[int] = []
-    most: list[int] = []
+    holders: list[int] = []
 
     def work(number: int) -> None:
         for _ in range(50):
             with locks.lock("0.0"):
                 inside.append(number)
-                most.append(len(inside))
+                holders.append(len(inside))
                 inside.remove(number)
 
     run_in_threads(work, range(4))
-    assert max(most) == 1
-    assert len(most) == 200
+    assert max(holders) == 1
+    assert len(holders) == 200
 
 
 def test_a_lock_that_cannot_be_created_raises_an_error(tmp_path: Path) -> None:

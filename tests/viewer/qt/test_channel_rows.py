@@ -198,13 +198,13 @@ def test_the_mark_toggles_a_channel_where_it_is_and_its_name_selects_it(
     qtbot: QtBot, window: MainWindow
 ) -> None:
     rows = window.channels.rows
-    mark = QPoint(8, rows[1].visible.height() // 2)
-    QTest.mouseClick(rows[1].visible, Qt.MouseButton.LeftButton, pos=mark)
+    indicator = QPoint(8, rows[1].visible.height() // 2)
+    QTest.mouseClick(rows[1].visible, Qt.MouseButton.LeftButton, pos=indicator)
     assert not rows[1].visible.isChecked()
-    assert window.channels.current == 0, "the rows move, and a second click is beside the mark"
-    QTest.mouseClick(rows[1].visible, Qt.MouseButton.LeftButton, pos=mark)
+    assert window.channels.current == 0, "the rows move, and a second click is beside the indicator"
+    QTest.mouseClick(rows[1].visible, Qt.MouseButton.LeftButton, pos=indicator)
     assert rows[1].visible.isChecked()
-    name = QPoint(rows[1].visible.width() - 5, mark.y())
+    name = QPoint(rows[1].visible.width() - 5, indicator.y())
     QTest.mouseClick(rows[1].visible, Qt.MouseButton.LeftButton, pos=name)
     assert window.channels.current == 1
     assert rows[1].visible.isChecked()

@@ -272,22 +272,22 @@ def test_another_well_keeps_the_channel_settings(qtbot: QtBot, window: MainWindo
     )
     wait_until_exact(qtbot, window, lambda: window.session.change_channel(1, visible=False))
 
-    def look() -> list[object]:
+    def observed() -> list[object]:
         assert window.intent is not None
         return [(c.limits, c.colormap, c.visible) for c in window.intent.channels[:2]]
 
-    before = look()
+    before = observed()
     wait_until_opened(qtbot, window, lambda: QTest.keyClick(table, Qt.Key.Key_Right))
     assert table.currentColumn() == 1, "an arrow key does not select the next well"
-    assert look() == before
+    assert observed() == before
     wait_until_opened(qtbot, window, lambda: QTest.keyClick(table, Qt.Key.Key_Down))
     assert table.currentRow() == 1
-    assert look() == before
+    assert observed() == before
     wait_until_opened(qtbot, window, lambda: window.plate.field.activated.emit(0))
-    assert look() == before
+    assert observed() == before
     window.actions_by_name["auto_contrast_per_image"].trigger()
     wait_until_opened(qtbot, window, lambda: table.setCurrentCell(0, 2))
-    assert look() != before
+    assert observed() != before
     assert window.intent is not None
     assert window.intent.channels[0].colormap == "magma", "auto contrast changes only the contrast"
     assert not window.intent.channels[1].visible

@@ -52,7 +52,7 @@ def legacy_axes(rank: int) -> tuple[Axis, ...]:
 
 
 def guess_axes(shape: Sequence[int]) -> tuple[Axis, ...]:
-    """Return axes for an array without metadata, guessed from its shape.
+    """Return axes for an array without metadata, derived from its shape.
 
     The last two axes are y and x, or the two before a last axis of length 3 or 4, which holds RGB(A) samples.
     The shortest leading axis is the channel axis if it is short enough. The remaining axes are z, t, and

@@ -8,7 +8,7 @@ import numpy as np
 
 __all__ = ["can_be_labels", "is_among_labels"]
 
-STORE_MARKS = (".zarr", ".n5", ".zip")
+STORE_SUFFIXES = (".zarr", ".n5", ".zip")
 """A component of a location that contains one of these texts is the root of a store, or is within it."""
 
 
@@ -23,6 +23,6 @@ def is_among_labels(location: str, path: str) -> bool:
     ``path`` is the path of the node below ``location``. Directories above the store do not count.
     """
     parts = [part for part in location.split("/") if part]
-    roots = [number for number, part in enumerate(parts) if any(mark in part for mark in STORE_MARKS)]
+    roots = [number for number, part in enumerate(parts) if any(suffix in part for suffix in STORE_SUFFIXES)]
     inside = parts[roots[0] + 1 :] if roots else []
     return "labels" in [*inside, *(part for part in path.split("/") if part)]

@@ -22,14 +22,14 @@ struct inflate_head {
 #define INFLATE_STATE_NBYTES (1 << 19)
 
 /* The checks of check_header in codecs/bytes_to_bytes/blosc.py. `available` is the size of the encoded data, of which
- * the first 16 bytes are in memory. The library trusts the encoded size in the header. */
+ * the first 16 bytes are in memory. The library does not check the encoded size in the header. */
 int check_blosc_header(const unsigned char *header, int64_t available, int64_t nbytes) {
     if (available < BLOSC_HEADER || nbytes < 1 || nbytes > MAX_BLOSC_NBYTES) return -1;
     int64_t declared = load_le32(header + 4), blocksize = load_le32(header + 8), cbytes = load_le32(header + 12);
     if (header[0] != 1 && header[0] != 2) return -1;
     if (declared != nbytes || blocksize < 1 || blocksize > nbytes) return -1;
-    int64_t least = header[2] & BLOSC_MEMCPYED ? nbytes : 4 * ((nbytes + blocksize - 1) / blocksize);
-    return cbytes < BLOSC_HEADER + least || cbytes > available ? -1 : 0;
+    int64_t minimum = header[2] & BLOSC_MEMCPYED ? nbytes : 4 * ((nbytes + blocksize - 1) / blocksize);
+    return cbytes < BLOSC_HEADER + minimum || cbytes > available ? -1 : 0;
 }
 
 static int decode_blosc(const struct zarrfs_functions *functions, const unsigned char *data, int64_t size,

@@ -69,7 +69,7 @@ class MemberLists:
             return name not in (record.members or ())
         if record.misses < MIN_MISSES:
             return False
-        # Programs look for many names that do not exist. One listing is cheaper than a request for each.
+        # Programs look up many names that do not exist. One listing is cheaper than a request for each.
         record.misses = 0
         try:
             self.names(record, record.node)

@@ -124,7 +124,7 @@ class NodeCache:
         if not isinstance(root, Group):
             return NodeRecord(path, None, now, RECORD_NBYTES)
         if record is None and not is_listed and self._is_absent(path):
-            # Not cached: programs look for many names that do not exist.
+            # Not cached: programs look up many names that do not exist.
             return NodeRecord(path, None, now, RECORD_NBYTES)
         known = record.node if record is not None else None
         zarr_format = known.zarr_format if isinstance(known, Array | Group) else None

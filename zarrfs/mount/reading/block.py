@@ -31,7 +31,7 @@ window then counts as read completely, because it is larger than the reads.
 
 RELEASE_SECONDS, RELEASE_POLL_SECONDS = 0.01, 0.0005
 """How long the assembly of a block waits for requests that refer to the memory that it uses again, and how often it
-looks. The last replies of a block are copied when the next one is claimed.
+checks. The last replies of a block are copied when the next one is claimed.
 """
 
 UNIT_NBYTES = 64 << 10

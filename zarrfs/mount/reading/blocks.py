@@ -52,7 +52,7 @@ KEPT_SECONDS_PER_NBYTE = 10 / (1 << 30)
 """A block is kept if its assembly took at least this time per byte. Assembling it again would be slow."""
 
 POLL_SECONDS = 0.02
-"""How often waiting reads look for blocks that are no longer in use."""
+"""The interval at which waiting reads search for blocks that are no longer in use."""
 
 
 class BlockPool:
@@ -398,8 +398,8 @@ class BlockPool:
             block.error = error
             logger.debug("block %r was not assembled: %s", key, error)
         if block.error is not None or block.version is None:
-            # Without a version nothing could tell later whether the block is current: it serves the waiting readers
-            # only.
+            # Without a version it cannot be determined later whether the block is current: only the waiting readers
+            # use it.
             self._discard(key, block)
         block.done.set()
 

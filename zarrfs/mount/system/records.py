@@ -29,7 +29,7 @@ class MountRecord:
         mountpoint: the absolute path of the mount point.
         sources: the locations, without credentials.
         pid: the process that serves the mount.
-        started: the start time of the process in clock ticks, which tells it from a later process with the same ID.
+        started: the start time of the process in clock ticks. A later process with the same ID has another one.
         boot: the identification of the boot of the machine on which the process runs.
         since: the time of mounting in seconds since the epoch.
         cache_size: the limit of the caches in bytes.

@@ -46,7 +46,7 @@ class VirtualFile:
         node: the array or group that the file presents, or None if the node could not be opened.
         has_attributes: whether ``node`` has its user attributes. Large attributes are not cached.
         record_path: the path of the node relative to the root, or None if the node could not be opened.
-        version: the stored size and the time of the last change if these tell whether a chunk has changed, else None.
+        version: the stored size and the time of the last change if they change with every chunk, else None.
     """
 
     content: VirtualFileContent

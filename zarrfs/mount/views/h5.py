@@ -14,7 +14,7 @@ import numpy as np
 from zarrfs.mount.reading.content import ArraySegment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View, fixed_size_refusal
 from zarrfs.mount.views.hdf5_layout import (
-    HDF5_MAX_RANK,
+    MAX_HDF5_RANK,
     attribute_values,
     datatype_refusal,
     hdf5_content,
@@ -40,8 +40,8 @@ class H5View(View):
     def refusal(self, presented: PresentedArray) -> str | None:
         array = presented.array
         refusal = fixed_size_refusal(array) or datatype_refusal(array.dtype)
-        if refusal is None and array.ndim > HDF5_MAX_RANK:
-            return f"its {array.ndim} dimensions exceed the maximum of HDF5 ({HDF5_MAX_RANK})"
+        if refusal is None and array.ndim > MAX_HDF5_RANK:
+            return f"its {array.ndim} dimensions exceed the maximum of HDF5 ({MAX_HDF5_RANK})"
         return refusal or library_refusal()
 
     def content(self, presented: PresentedArray) -> VirtualFileContent:

@@ -22,7 +22,7 @@ from zarrfs.mount.reading.content import BytesSegment, Segment, VirtualFileConte
 from zarrfs.plugins import install_hint
 
 __all__ = [
-    "HDF5_MAX_RANK",
+    "MAX_HDF5_RANK",
     "attribute_values",
     "datatype_refusal",
     "hdf5_content",
@@ -30,7 +30,7 @@ __all__ = [
     "library_refusal",
 ]
 
-HDF5_MAX_RANK = 32
+MAX_HDF5_RANK = 32
 
 MAX_MESSAGE_NBYTES = 60_000
 """The maximum size of an attribute or a data type. HDF5 stores them in messages of at most 64 KiB."""

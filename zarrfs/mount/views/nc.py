@@ -17,7 +17,7 @@ from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.mount.reading.content import ArraySegment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View, fixed_size_refusal
 from zarrfs.mount.views.h5 import RESERVED_ATTRIBUTES, axis_positions
-from zarrfs.mount.views.hdf5_layout import HDF5_MAX_RANK, attribute_values, hdf5_content, library_refusal
+from zarrfs.mount.views.hdf5_layout import MAX_HDF5_RANK, attribute_values, hdf5_content, library_refusal
 from zarrfs.ngff.geometry import ArrayAxis
 from zarrfs.text import short_repr
 
@@ -77,8 +77,8 @@ class NcView(View):
         if variable is None:
             return f"netCDF has no data type for its elements ({array.spec.data_type.name})"
         rank = array.ndim + variable.is_text
-        if rank > HDF5_MAX_RANK:
-            return f"its {rank} dimensions exceed the maximum of HDF5 ({HDF5_MAX_RANK})"
+        if rank > MAX_HDF5_RANK:
+            return f"its {rank} dimensions exceed the maximum of HDF5 ({MAX_HDF5_RANK})"
         names = [axis.name for axis in presented.geometry.axes]
         if None in names:
             return "not all of its dimensions have a name"

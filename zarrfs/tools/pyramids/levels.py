@@ -17,7 +17,7 @@ Factors = Sequence[int] | Sequence[Sequence[int]] | None
 
 MAX_LEVELS = 32
 
-ISOTROPY_LIMIT = sqrt(2)
+MAX_VOXEL_SIZE_RATIO = sqrt(2)
 """A dimension is downsampled unless its voxel size exceeds the smallest one by more than this factor."""
 
 
@@ -105,7 +105,7 @@ def _listed_factors(factors: Factors, ndim: int) -> tuple[int, ...] | list[tuple
 
 def _automatic_factors(level: PyramidLevel, spatial: Sequence[int]) -> tuple[int, ...]:
     sizes = {i: abs(level.scale[i]) for i in spatial if level.shape[i] > 1}
-    limit = min(sizes.values(), default=0.0) * ISOTROPY_LIMIT
+    limit = min(sizes.values(), default=0.0) * MAX_VOXEL_SIZE_RATIO
     return tuple(2 if i in sizes and sizes[i] <= limit else 1 for i in range(len(level.shape)))
 
 

@@ -36,8 +36,8 @@ __all__ = ["ChannelRow", "SignificantBox"]
 
 MAX_LIMIT = 1e300
 MIN_NAME_WIDTH = 70
-MARK_MARGIN = 4
-"""Pixels around the mark of a check box that also toggle it."""
+INDICATOR_MARGIN = 4
+"""Pixels around the indicator of a check box that also toggle it."""
 SWATCH_WIDTH, SWATCH_HEIGHT = 22, 12
 MAX_DECIMALS = 323
 """The maximum of Qt, so that limits as small as 1e-300 are not rounded."""
@@ -82,7 +82,7 @@ def _with_point(text: str) -> str:
 
 
 class VisibilityBox(QCheckBox):
-    """A check box that is toggled only by a click on its mark. A click on its text selects the channel.
+    """A check box that is toggled only by a click on its indicator. A click on its text selects the channel.
 
     A text that is too long for the width ends with an ellipsis.
     """
@@ -93,8 +93,9 @@ class VisibilityBox(QCheckBox):
         style = self.style()
         if style is None:
             return super().hitButton(position)
-        mark = style.subElementRect(QStyle.SubElement.SE_CheckBoxIndicator, option, self)
-        return mark.adjusted(-MARK_MARGIN, -MARK_MARGIN, MARK_MARGIN, MARK_MARGIN).contains(position)
+        indicator = style.subElementRect(QStyle.SubElement.SE_CheckBoxIndicator, option, self)
+        margin = INDICATOR_MARGIN
+        return indicator.adjusted(-margin, -margin, margin, margin).contains(position)
 
     def paintEvent(self, event: QPaintEvent | None) -> None:
         option = QStyleOptionButton()

@@ -62,12 +62,12 @@ class HierarchyModel(QAbstractItemModel):
         self._removed: list[HierarchyItem] = []
         self._root = HierarchyItem("", "", children=self._tops)
         self._text = ""
-        self._wanted: dict[HierarchyItem, None] = {}
+        self._requested: dict[HierarchyItem, None] = {}
         self._is_describing = False
         self._request_timer = QTimer(self)
         self._request_timer.setSingleShot(True)
         self._request_timer.setInterval(0)
-        self._request_timer.timeout.connect(self._describe_wanted)
+        self._request_timer.timeout.connect(self._describe_requested)
 
     # -- open locations ----------------------------------------------------------------------------------------
 
@@ -171,31 +171,33 @@ class HierarchyModel(QAbstractItemModel):
     def request(self, item: HierarchyItem) -> None:
         """Open the node of an item on a worker thread, unless it is open; ``described`` follows."""
         if item.description is None:
-            self._wanted[item] = None
+            self._requested[item] = None
             if not self._is_describing:
                 self._request_timer.start()
 
-    def _describe_wanted(self) -> None:
-        if self._is_describing or not self._wanted:
+    def _describe_requested(self) -> None:
+        if self._is_describing or not self._requested:
             return
         # The rows that became visible last are opened first.
-        items = [self._wanted.popitem()[0] for _ in range(min(len(self._wanted), MAX_NODES_PER_REQUEST))]
+        items = [
+            self._requested.popitem()[0] for _ in range(min(len(self._requested), MAX_NODES_PER_REQUEST))
+        ]
         self._is_describing = True
         self._worker.submit(
             lambda: {item: describe_item(item) for item in reversed(items)},
-            self._show_wanted,
+            self._show_requested,
             self._fail_to_describe,
         )
 
-    def _show_wanted(self, descriptions: dict[HierarchyItem, Description]) -> None:
+    def _show_requested(self, descriptions: dict[HierarchyItem, Description]) -> None:
         self._is_describing = False
         self._show_descriptions(descriptions)
-        self._describe_wanted()
+        self._describe_requested()
 
     def _fail_to_describe(self, error: Exception) -> None:
         self._is_describing = False
         self.failed.emit(str(error))
-        self._describe_wanted()
+        self._describe_requested()
 
     def _show_descriptions(self, descriptions: dict[HierarchyItem, Description]) -> None:
         for item, description in descriptions.items():

@@ -9,7 +9,8 @@ Example::
 
     {"name": "numcodecs.zlib", "configuration": {"level": 1}}
 
-numcodecs trusts the sizes that data declare. The adapters check them first and stop streams at the expected size.
+numcodecs does not check the sizes that data declare. The adapters check them first and stop streams at the
+expected size.
 
 Codecs of numcodecs that process the elements of arrays (``zfpy``, ``pcodec``, ``vlen-array`` ...) read or write outside
 of their buffers when they receive arbitrary bytes. Therefore only the codecs of ``BYTES_CODECS``, and those that

@@ -173,7 +173,7 @@ class Cluster:
                 *(worker, self.task_timeout),
             )
         moved = submission.avoid(hanging, monitor.processing)
-        if moved and not submission.usable_workers and not monitor.is_patience_over():
+        if moved and not submission.usable_workers and not monitor.has_timed_out():
             return []
         for key, hung_on in moved:
             workers = (*submission.tasks[key].hung_on, *(() if hung_on is None else (hung_on,)))

@@ -164,7 +164,7 @@ class TaskMonitor:
             self._all_hang_since = now
         return set(self._hanging)
 
-    def is_patience_over(self) -> bool:
+    def has_timed_out(self) -> bool:
         """Return whether all workers have been hanging for the time limit. A busy network or file system can stop all
         for some time.
         """
