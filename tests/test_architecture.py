@@ -394,6 +394,7 @@ FORMAT_MODULES = {
 
 RULES_FOR_ONE_FORMAT = {
     "zarrfs.ngff.checks.stored",
+    "zarrfs.ngff.versions",
     "zarrfs.tensorstore.metadata",
     "zarrfs_viewer.images.n5_pyramid",
 }
@@ -402,22 +403,55 @@ RULES_FOR_ONE_FORMAT = {
 ZARR_FORMATS = {1, 2, 3, "n5", "draft2019"}
 
 
+def names_a_format(*expressions: ast.expr) -> bool:
+    """Return whether expressions contain ``zarr_format``, or a name like ``target_format``."""
+    parts = [part for expression in expressions for part in ast.walk(expression)]
+    names = [getattr(part, "id", getattr(part, "attr", getattr(part, "value", ""))) for part in parts]
+    return any(isinstance(name, str) and name.endswith("_format") for name in names)
+
+
+def constants_of(expressions: Collection[ast.expr | None]) -> set[int | str]:
+    return {
+        part.value
+        for part in expressions
+        if isinstance(part, ast.Constant) and isinstance(part.value, int | str) and part.value is not True
+    }
+
+
 def format_comparisons(source: str) -> list[str]:
-    """Return the expressions that compare a ``zarr_format``, or a name like ``target_format``, with a constant."""
+    """Return the expressions that compare a ``zarr_format`` with a constant, or select by it from a dictionary."""
+    nodes = nodes_of(source)
+    tables = {
+        ast.unparse(target)
+        for node in nodes
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Dict)
+        if constants_of(node.value.keys) & ZARR_FORMATS
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+    }
+
+    def is_table(expression: ast.expr) -> bool:
+        if isinstance(expression, ast.Dict):
+            return bool(constants_of(expression.keys) & ZARR_FORMATS)
+        return ast.unparse(expression) in tables
+
     found = []
-    for node in nodes_of(source):
-        if not isinstance(node, ast.Compare):
+    for node in nodes:
+        if isinstance(node, ast.Compare):
+            operands = [node.left, *node.comparators]
+            groups = [
+                part.elts if isinstance(part, ast.Tuple | ast.List | ast.Set) else [part] for part in operands
+            ]
+            is_branch = bool(constants_of([part for group in groups for part in group]) & ZARR_FORMATS)
+            is_branch = is_branch and names_a_format(*operands)
+        elif isinstance(node, ast.Subscript):
+            is_branch = is_table(node.value) and names_a_format(node.slice)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+            is_branch = is_table(node.func.value) and names_a_format(*node.args)
+        elif isinstance(node, ast.Match):
+            is_branch = names_a_format(node.subject)
+        else:
             continue
-        operands = [node.left, *node.comparators]
-        parts = {part for operand in operands for part in ast.walk(operand)}
-        names = {getattr(part, "id", getattr(part, "attr", getattr(part, "value", ""))) for part in parts}
-        constants = {
-            part.value
-            for operand in operands
-            for part in (operand.elts if isinstance(operand, ast.Tuple | ast.List | ast.Set) else [operand])
-            if isinstance(part, ast.Constant) and type(part.value) in (int, str)
-        }
-        if constants & ZARR_FORMATS and any(isinstance(n, str) and n.endswith("_format") for n in names):
+        if is_branch:
             found.append(ast.unparse(node))
     return found
 
@@ -443,6 +477,15 @@ def test_comparisons_of_formats_are_found() -> None:
     assert format_comparisons("if 2 != target_format: pass") == ["2 != target_format"]
     assert format_comparisons("old_format in (1, 'n5')") == ["old_format in (1, 'n5')"]
     assert format_comparisons("d.get('zarr_format') == 2") == ["d.get('zarr_format') == 2"]
+    assert format_comparisons("names = {3: 'a', 2: 'b'}; names.get(spec.zarr_format)") == [
+        "names.get(spec.zarr_format)"
+    ]
+    assert format_comparisons("T: dict[int, str] = {2: 'b'}\nx = T[zarr_format]") == ["T[zarr_format]"]
+    assert format_comparisons("{'n5': 'N5'}.get(zarr_format, 'Zarr')") == [
+        "{'n5': 'N5'}.get(zarr_format, 'Zarr')"
+    ]
+    assert len(format_comparisons("match zarr_format:\n    case 2: pass")) == 1
+    assert format_comparisons("names = {3: 'a'}; names[ndim]; other[zarr_format]") == []
     assert format_comparisons("node.zarr_format != zarr_format; len(zarr_format_names) == 2") == []
 
 

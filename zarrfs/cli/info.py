@@ -18,6 +18,7 @@ from zarrfs.cli.console import (
     readable_bytes,
 )
 from zarrfs.cli.values import document_option, parse_storage_options, storage_option
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.nodes.summary import array_summary, dtype_text, group_summary, json_safe
 from zarrfs.errors import describe_error
 from zarrfs.ngff.geometry import array_geometry
@@ -199,11 +200,8 @@ def _orientation(properties: dict[str, Any]) -> list[tuple[str, str | list[str]]
 
 
 def _format(zarr_format: int | str) -> str:
-    return (
-        f"Zarr v{zarr_format}"
-        if isinstance(zarr_format, int)
-        else {"n5": "N5"}.get(zarr_format, f"Zarr {zarr_format}")
-    )
+    version = f"v{zarr_format}" if isinstance(zarr_format, int) else zarr_format
+    return formats.features(zarr_format).title or f"Zarr {version}"
 
 
 def _join_lengths(lengths: Any) -> str:

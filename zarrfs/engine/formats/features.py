@@ -13,6 +13,8 @@ __all__ = ["FormatFeatures"]
 class FormatFeatures:
     """What a format can store, and the conventions of its metadata."""
 
+    title: str = ""
+    """The name of the format for users. If it is empty, the name consists of Zarr and the ``zarr_format``."""
     writable: bool = True
     writable_format: int | str | None = None
     """The ``zarr_format`` in which new nodes and copies of nodes of a format that is not writable are created."""
@@ -48,3 +50,7 @@ class FormatFeatures:
     """The formats whose documents can describe the chunks of this format, so that a node can be migrated in place."""
     migrated_documents: tuple[str, ...] = ()
     """The names of the documents that are superfluous after a migration."""
+    determining_documents: tuple[str, ...] = ()
+    """The names of the documents that determine a node: its own, and those of formats that take precedence, in this
+    order. Empty if these can be the documents of any format.
+    """

@@ -249,6 +249,7 @@ class N5Format(Format):
     """An N5 container in a store. Its root is the root of the store."""
 
     features = FormatFeatures(
+        title="N5",
         fill_value=False,
         dimension_units=True,
         name_attributes=(_AXES,),

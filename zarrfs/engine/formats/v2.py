@@ -119,6 +119,7 @@ class V2Format(Format):
         fill_is_missing=True,
         migrations=(3,),
         migrated_documents=(ARRAY_KEY, GROUP_KEY, ATTRIBUTES_KEY, CONSOLIDATED_KEY),
+        determining_documents=("zarr.json", ARRAY_KEY, GROUP_KEY, ATTRIBUTES_KEY),
     )
 
     def read(self, store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:

@@ -135,6 +135,7 @@ class V3Format(Format):
         key_encodings=True,
         dimension_names=True,
         dimension_units=True,
+        determining_documents=(KEY,),
     )
 
     def read(self, store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:

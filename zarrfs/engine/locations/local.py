@@ -17,6 +17,7 @@ from zarrfs.errors import LocationError, LocationNotFoundError, StoreError
 __all__ = ["HDF5_MAGIC", "METADATA_NAMES", "open_path", "split_reference_file"]
 
 METADATA_NAMES = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "attributes.json")
+"""The names of metadata documents of all formats, in the order of precedence of the formats."""
 
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.locations import METADATA_NAMES
 from zarrfs.engine.stores.base import Store
 
 __all__ = ["document_stamps"]
-
-STAMPED_NAMES: dict[int | str, tuple[str, ...]] = {
-    3: ("zarr.json",),
-    2: ("zarr.json", ".zarray", ".zgroup", ".zattrs"),
-}
-"""By format, the documents that determine a node: its own, and those of the formats that take precedence. For other
-formats, all documents.
-"""
 
 
 def document_stamps(store: Store, path: str, zarr_format: int | str | None) -> Hashable | None:
@@ -28,12 +21,12 @@ def document_stamps(store: Store, path: str, zarr_format: int | str | None) -> H
     prefix = f"{path}/" if path else ""
     try:
         if zarr_format is None:
-            stamp = store.stamp(prefix + "zarr.json")
+            stamp = store.stamp(prefix + METADATA_NAMES[0])
             if stamp is not None:
                 return (stamp,)
-            names: tuple[str, ...] = tuple(METADATA_NAMES)
+            names = METADATA_NAMES
         else:
-            names = STAMPED_NAMES.get(zarr_format, tuple(METADATA_NAMES))
+            names = formats.features(zarr_format).determining_documents or METADATA_NAMES
         stamps = tuple([store.stamp(prefix + name) for name in names])
     except Exception:  # opening the node reports the error
         return None
