@@ -24,7 +24,7 @@ def document_stamps(store: Store, path: str, zarr_format: int | str | None) -> H
             stamp = store.stamp(prefix + METADATA_NAMES[0])
             if stamp is not None:
                 return (stamp,)
-            names = METADATA_NAMES
+            names: tuple[str, ...] = METADATA_NAMES
         else:
             names = formats.features(zarr_format).determining_documents or METADATA_NAMES
         stamps = tuple([store.stamp(prefix + name) for name in names])
