@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -569,3 +570,54 @@ def test_modules_that_must_not_be_loaded_exist() -> None:
 def test_importing_is_light() -> None:
     loaded = loaded_modules("import zarrfs; zarrfs.open") - loaded_modules("import numpy")
     assert len(loaded) <= MAX_IMPORTED_MODULES, sorted(loaded)
+
+
+MAX_LINES = 350
+
+LONG_MODULES = {"zarrfs.engine.stores.base", "zarrfs.mount.reading.blocks"}
+
+MAX_MODULES = 16
+
+LISTS_OF_MODULES = {
+    "zarrfs.cli",
+    "zarrfs.engine.formats",
+    "zarrfs.mount.views",
+    "zarrfs_viewer.qt.panels",
+    "zarrfs_viewer.qt.window",
+}
+"""Packages with one module for each item of a list."""
+
+
+def test_modules_and_packages_are_small() -> None:
+    """ARCHITECTURE.md gives the reasons for the exceptions."""
+    long = {name for name, source in SOURCES.items() if source.count("\n") > MAX_LINES}
+    assert long == LONG_MODULES
+    counts = Counter(str(path.parent) for path in MODULES.values() if path.name != "__init__.py")
+    packages = {name: str(path.parent) for name, path in MODULES.items() if path.name == "__init__.py"}
+    assert {name for name, folder in packages.items() if counts[folder] > MAX_MODULES} == LISTS_OF_MODULES
+
+
+def named_files(text: str) -> set[str]:
+    """Return the paths that a document names in backticks, outside of blocks."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    return {
+        name.rstrip("/") for name in re.findall(r"`([a-z_0-9]+(?:/[a-z_0-9.]+)+/?|[a-z_0-9]+\.py)`", text)
+    }
+
+
+def test_the_files_that_architecture_names_exist() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    names = named_files(text)
+    assert {"io/planning.py", "stores/local.py", "nodes/creation"} <= names
+    folders = ("zarrfs", "viewer", "tests")
+    files = [f"/{path.relative_to(ROOT)}" for folder in folders for path in (ROOT / folder).rglob("*")]
+    assert [name for name in names if not any(f.endswith((f"/{name}", f"/{name}.py")) for f in files)] == []
+    layout = re.search(r"^```\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert layout is not None
+    missing = [
+        name
+        for name in MODULES
+        if SOURCES[name] and MODULES[name].name == "__init__.py"
+        if not re.search(rf"\b{name.rpartition('.')[2]}/", layout[1])
+    ]
+    assert missing == [], "packages that the layout does not contain"

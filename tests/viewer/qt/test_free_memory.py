@@ -7,9 +7,9 @@ import threading
 import pytest
 from PyQt6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
-from zarrfs_viewer.qt.support import free_memory
-from zarrfs_viewer.qt.support.free_memory import MemoryRelease
 from zarrfs_viewer.qt.support.worker import Worker
+from zarrfs_viewer.qt.window import free_memory
+from zarrfs_viewer.qt.window.free_memory import MemoryRelease
 
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS
 

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from zarrfs.engine.indexing.projections import ChunkProjection
+from zarrfs.engine.io.chunk_reading import read_chunk
 from zarrfs.engine.io.planning import single_chunk_policy
-from zarrfs.engine.io.reading import empty, read_chunk
+from zarrfs.engine.io.reading import empty
 from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.parallel import limit_threads
 

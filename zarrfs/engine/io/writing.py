@@ -29,8 +29,8 @@ from zarrfs.engine.indexing.projections import (
     count_chunks,
     select_projections,
 )
+from zarrfs.engine.io.chunk_reading import read_region
 from zarrfs.engine.io.planning import MIN_PARALLEL_COMPRESSED_NBYTES, MIN_PARALLEL_UNCOMPRESSED_NBYTES
-from zarrfs.engine.io.reading import read_region
 from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.parallel import CORES, for_each, limit_threads
 from zarrfs.engine.stores.base import ValueTooLargeError

@@ -88,7 +88,7 @@ class MainWindow(WindowFrame):
         from zarrfs_viewer.mounts import Mounts
         from zarrfs_viewer.qt.panels.export_dialog import Exporter
         from zarrfs_viewer.qt.session import Session
-        from zarrfs_viewer.qt.support.free_memory import MemoryRelease
+        from zarrfs_viewer.qt.window.free_memory import MemoryRelease
         from zarrfs_viewer.qt.window.opening import LocationOpener
         from zarrfs_viewer.qt.window.settings_writer import SettingsWriter
 
@@ -338,12 +338,9 @@ class MainWindow(WindowFrame):
     def _close_parts(self) -> None:
         self.docks.save()
         self.hide()
-        self.contrast.stop()
-        self.thumbnails.stop()
-        self.status.stop()
-        self._memory_release.stop()
-        self._settings_writer.stop()
-        self.dimensions.stop()
+        stoppable = (self.contrast, self.thumbnails, self.status, self._memory_release, self._settings_writer)
+        for part in (*stoppable, self.dimensions):
+            part.stop()
         self.exporter.close()
         self.features.close()
         self.panes.close_panes()
