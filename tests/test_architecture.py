@@ -217,7 +217,7 @@ HEAVY = [
 ]
 HEAVY += ["ml_dtypes", "asyncio", "importlib.metadata", "zarr", "tensorstore"]
 
-MAX_IMPORTED_MODULES = 175
+MAX_IMPORTED_MODULES = 176
 """What opening an array loads besides NumPy, empty modules of packages included."""
 
 FUSE_BINDINGS = {"mfusepy", "fuse"}
