@@ -391,3 +391,11 @@ def test_color_maps_that_cannot_be_kept_are_named(tmp_path: Path, caplog: pytest
     import_files([tmp_path / "a.tif"], tmp_path / "a.zarr", levels=1)
     assert "the colour map has 65536 colours and is ignored" in caplog.text
     caplog.clear()
+    rising, falling = np.arange(256, dtype="u2") << 8, np.arange(255, -1, -1, dtype="u2") << 8
+    gradual = np.stack([rising, falling, np.minimum(rising, falling)])
+    gradual[:, 255] = 0xFFFF  # as in maps that mark saturated values
+    tifffile.imwrite(tmp_path / "b.tif", VALUES[0].astype("u1"), photometric="palette", colormap=gradual)
+    import_files([tmp_path / "b.tif"], tmp_path / "b.zarr", levels=2)
+    assert "is ignored: OME-NGFF cannot represent it" in caplog.text
+    assert "image-label" not in zarrfs.open_group(tmp_path / "b.zarr").attrs["ome"]
+    caplog.clear()

@@ -1,7 +1,8 @@
 """The colours of TIFF images: colour maps (TIFF 6.0, section 5) and the lookup tables of ImageJ.
 
-The values of an image are never replaced by colours. A table from black to one colour is the colour of a channel. Any
-other colour map gives each value a colour of its own, as the labels of OME-NGFF have them.
+The values of an image are never replaced by colours. A table from black to one colour is the colour of a channel. A map
+whose colours differ from one value to the next belongs to labels, as OME-NGFF has them. The metadata of OME-NGFF cannot
+represent a map whose colours change gradually, such as the "fire" of ImageJ: it displays intensities and is ignored.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ MAX_COLORS = 4096
 
 MAX_8_BIT = 255
 
+MAX_GRADUAL_STEP = 32
+"""The largest median difference of successive colours, in the channel where they differ most, of a gradual map. Common
+maps of intensities have at most 6, those of labels at least 50.
+"""
+
 Colors = npt.NDArray[np.uint8]
 """Red, green and blue of each value, as an array of shape (3, values)."""
 
@@ -44,6 +50,12 @@ def palette_colors(page: Any, path: str) -> tuple[str | None, dict[str, Any] | N
     color = _ramp_color(colors)
     if color is not None:
         return color, None
+    if _is_gradual(colors):
+        logger.warning(
+            "%s: the colour map is not a ramp from black to one colour and is ignored: OME-NGFF cannot represent it",
+            path,
+        )
+        return None, None
     if colors.shape[1] > MAX_COLORS:
         logger.warning(
             "%s: the colour map has %d colours and is ignored; at most %d are kept",
@@ -94,3 +106,12 @@ def _ramp_color(colors: npt.NDArray[Any]) -> str | None:
     if not last.any() or np.abs(colors - last[:, None] * steps).max() > 1:
         return None
     return "".join(f"{int(part):02X}" for part in last)
+
+
+def _is_gradual(colors: Colors) -> bool:
+    """Return whether the colours of successive values are similar. Equal colours, such as those of unused values, do
+    not count.
+    """
+    steps = np.abs(np.diff(colors.astype(np.int16), axis=1)).max(axis=0, initial=0)
+    steps = steps[steps > 0]
+    return steps.size > 0 and float(np.median(steps)) <= MAX_GRADUAL_STEP
