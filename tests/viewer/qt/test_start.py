@@ -162,6 +162,7 @@ import sys
 before = set(sys.modules)
 from PyQt6.QtCore import QSettings
 from zarrfs_viewer.images.opening import import_engine
+from zarrfs_viewer.main import _exit_process
 from zarrfs_viewer.qt.window.application import make_application
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
@@ -171,6 +172,7 @@ import_engine()
 names = "PyQt6.QtSvg pyqtgraph decimal shutil socket subprocess tempfile xml zipfile"
 print([name for name in names.split() if name in set(sys.modules) - before])
 window.close()
+_exit_process(0)  # as the viewer does: Qt can crash while the interpreter ends
 """
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=TIMEOUT
