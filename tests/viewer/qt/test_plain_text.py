@@ -535,11 +535,12 @@ def test_plots_tables_and_dialogs_display_hostile_text_literally(
         shape: Any = Shape(kind, ((2.0, 2.0), (20.0, 20.0)))  # type: ignore[arg-type]
         window.canvas.show_shape(shape)
         qtbot.waitUntil(lambda: window.measure.text != "", timeout=TIMEOUT_MILLISECONDS)
+        if kind == "line":  # the next measurement cancels a plot that is not created yet
+            qtbot.waitUntil(lambda: window.measure.plot.is_created, timeout=TIMEOUT_MILLISECONDS)
         window.measure.text = ""
         assert window.grab().width() > 0
-    lazy_plots = window.findChildren(LazyPlot)
-    qtbot.waitUntil(lambda: any(plot.is_created for plot in lazy_plots), timeout=TIMEOUT_MILLISECONDS)
-    plots = [plot for plot in lazy_plots if plot.is_created]
+    plots = [plot for plot in window.findChildren(LazyPlot) if plot.is_created]
+    assert plots
     for holder in plots:
         label = holder.plot().getAxis("bottom").labelString()
         assert "<img" not in label
