@@ -110,7 +110,7 @@ import json, sys
 import zarrfs
 from zarrfs.mount.tree.tree import Tree
 tree = Tree(zarrfs.open(sys.argv[1]))
-outcomes = {"": tree.list_names(tree.lookup("/"))}
+outcomes = {"": sorted(entry.name for entry in tree.list_entries(tree.lookup("/")))}
 for name in sys.argv[2:]:
     try:
         file = tree.lookup("/" + name)
