@@ -223,6 +223,24 @@ def test_a_stale_mount_whose_files_are_open_is_removed(store: Path, tmp_path: Pa
         assert not is_mounted(str(mountpoint))
 
 
+def test_commands_do_not_wait_for_the_stopped_process_of_a_mount(store: Path, tmp_path: Path) -> None:
+    mountpoint = tmp_path / "mnt"
+    with foreground(mountpoint, store) as process:
+        process.send_signal(signal.SIGSTOP)
+        try:
+            document = json.loads(zarrfs_command("doctor", "--json").stdout)
+            (found,) = [
+                each["found"] for each in document["findings"] if each["name"] == "unresponsive mounts"
+            ]
+            assert str(mountpoint) in found.split(", ")
+            completed = zarrfs_command("mount", store, mountpoint)
+            assert "already a zarrfs mount" in completed.stderr
+            unmount(str(mountpoint), waits_for_process=False)
+            assert not is_mounted(str(mountpoint))
+        finally:
+            process.send_signal(signal.SIGCONT)
+
+
 # -- statistics ------------------------------------------------------------------------------------------------
 
 

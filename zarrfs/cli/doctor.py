@@ -17,7 +17,7 @@ from zarrfs.cli.extras import find_extras
 from zarrfs.cli.viewer_checks import check_viewer
 from zarrfs.engine.native.encoders import describe_executor
 from zarrfs.mount.system.mount_table import MOUNT_TYPES, mounts
-from zarrfs.mount.system.unmounting import is_stale
+from zarrfs.mount.system.unmounting import connection_state
 
 __all__ = ["CheckResult", "command", "run_checks"]
 
@@ -79,7 +79,7 @@ def run_checks() -> Iterator[CheckResult]:
         "Python binding", bool(bindings), ", ".join(bindings) or "not found", "pip install mfusepy"
     )
     yield _allow_other()
-    yield _stale_mounts()
+    yield from _mounts()
     is_used, found = describe_executor()
     advice = "without it reading and writing are slower; install a C compiler (apt install gcc), then reinstall zarrfs"
     yield CheckResult("native reader and writer", is_used, found, advice, needed=False)
@@ -117,20 +117,20 @@ def _allow_other() -> CheckResult:
     return CheckResult("user_allow_other", allowed, "set" if allowed else "not set", advice, needed=False)
 
 
-def _stale_mounts() -> CheckResult:
+def _mounts() -> Iterator[CheckResult]:
     # A mount of another user cannot be accessed either, but it is not stale.
-    stale = [
-        entry.mountpoint
+    states = {
+        entry.mountpoint: connection_state(entry.mountpoint)
         for entry in mounts()
-        if entry.type_name in MOUNT_TYPES and is_stale(entry.mountpoint)
-    ]
-    return CheckResult(
-        "stale mounts",
-        not stale,
-        ", ".join(stale) or "none",
-        "remove each with: zarrfs umount PATH",
-        needed=False,
-    )
+        if entry.type_name in MOUNT_TYPES
+    }
+    stale = [mountpoint for mountpoint, state in states.items() if state == "stale"]
+    advice = "remove each with: zarrfs umount PATH"
+    yield CheckResult("stale mounts", not stale, ", ".join(stale) or "none", advice, needed=False)
+    unresponsive = [mountpoint for mountpoint, state in states.items() if state == "unresponsive"]
+    if unresponsive:
+        advice = "the process of each is stopped or busy; remove it with: zarrfs umount --lazy PATH"
+        yield CheckResult("unresponsive mounts", False, ", ".join(unresponsive), advice, needed=False)
 
 
 def _viewer() -> CheckResult:

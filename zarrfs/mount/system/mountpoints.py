@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 
 from zarrfs.errors import MountError
 from zarrfs.logs import logger
 from zarrfs.mount.system.mount_table import is_mounted
-from zarrfs.mount.system.unmounting import unmount
+from zarrfs.mount.system.unmounting import connection_state, unmount
 
 __all__ = ["derive_mountpoint", "prepare_mountpoint"]
 
@@ -17,20 +16,20 @@ __all__ = ["derive_mountpoint", "prepare_mountpoint"]
 def prepare_mountpoint(mountpoint: str) -> str:
     """Return the absolute path of a mount point. A stale mount at the path is removed. Raises MountError."""
     target = os.path.abspath(mountpoint)
+    if is_mounted(target):
+        # A mount whose process has stopped must not be accessed without a time limit.
+        if connection_state(target) != "stale":
+            raise MountError(f"{target} is already a zarrfs mount. Unmount it with `zarrfs umount {target}`")
+        logger.info("%s: removing a stale mount (its process no longer exists)", target)
+        unmount(target)
     try:
         status = os.stat(target)
     except FileNotFoundError:
         raise MountError(f"{target}: no such directory. Create it first (mkdir {target})") from None
     except OSError as error:
-        if error.errno != errno.ENOTCONN:
-            raise MountError(f"{target} cannot be used as a mount point: {error.strerror}") from error
-        logger.info("%s: removing a stale mount (its process no longer exists)", target)
-        unmount(target)
-        status = os.stat(target)
+        raise MountError(f"{target} cannot be used as a mount point: {error.strerror}") from error
     if not stat.S_ISDIR(status.st_mode):
         raise MountError(f"{target} is not a directory")
-    if is_mounted(target):
-        raise MountError(f"{target} is already a zarrfs mount. Unmount it with `zarrfs umount {target}`")
     try:
         content = os.listdir(target)
     except OSError as error:

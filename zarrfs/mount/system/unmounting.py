@@ -8,15 +8,19 @@ import select
 import shutil
 import subprocess
 import time
+from typing import Literal
 
+from zarrfs.engine.stores.wrappers.timeout import DaemonThreads
 from zarrfs.errors import MountError
 from zarrfs.logs import logger
 from zarrfs.mount.system.mount_table import is_mounted, resolve_parent
 from zarrfs.mount.system.records import find_record, remove_record
 
-__all__ = ["is_stale", "unmount"]
+__all__ = ["connection_state", "unmount"]
 
 POLL_SECONDS = 0.01
+
+RESPONSE_SECONDS = 3.0
 
 
 def unmount(
@@ -35,7 +39,7 @@ def unmount(
         remove_record(target)
         record = None
     message = _run_commands(target, lazy)
-    if message is not None and "busy" in message.lower() and not lazy and is_stale(target):
+    if message is not None and "busy" in message.lower() and not lazy and connection_state(target) == "stale":
         message = _run_commands(target, lazy=True)
     # Another program may have unmounted it at the same time.
     if message is not None and is_mounted(target):
@@ -75,7 +79,9 @@ def _run_commands(target: str, lazy: bool) -> str | None:
 def _unmount_commands(target: str, lazy: bool) -> list[list[str]]:
     fusermount = [["fusermount3", "-u"], ["fusermount", "-u"]]
     umount = [["umount"]]
-    commands = umount + fusermount if os.geteuid() == 0 else fusermount + umount
+    # Without -c (--no-canonicalize) umount accesses the mount, and waits if its process has stopped. Implementations
+    # other than that of util-linux do not know the option, so fusermount is next.
+    commands = [["umount", "-c"], *fusermount, *umount] if os.geteuid() == 0 else fusermount + umount
     lazy_flags = {"fusermount3": "-z", "fusermount": "-z", "umount": "-l"}
     return [[*command, *([lazy_flags[command[0]]] if lazy else []), target] for command in commands]
 
@@ -92,10 +98,15 @@ def _wait_for_exit(pid: int, timeout: float) -> None:
         os.close(descriptor)
 
 
-def is_stale(target: str) -> bool:
-    """Return whether the process of a mount no longer exists ("Transport endpoint is not connected")."""
-    try:
-        os.stat(target)
-    except OSError as error:
-        return error.errno == errno.ENOTCONN
-    return False
+def connection_state(target: str) -> Literal["accessible", "stale", "unresponsive"]:
+    """Return whether the process of a mount exists and responds. Mounts that this user must not access count as
+    accessible.
+
+    A mount is stale if its process no longer exists ("Transport endpoint is not connected"), and unresponsive if its
+    process does not answer within ``RESPONSE_SECONDS``.
+    """
+    task = DaemonThreads(1).start(lambda: os.stat(target))
+    if not task.done.wait(RESPONSE_SECONDS):
+        return "unresponsive"
+    is_stale = isinstance(task.error, OSError) and task.error.errno == errno.ENOTCONN
+    return "stale" if is_stale else "accessible"
