@@ -24,7 +24,7 @@ from zarrfs.engine.io.flat import block_grid
 from zarrfs.engine.parallel import permitted_threads
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError
-from zarrfs.mount.reading import block, block_reader, blocks
+from zarrfs.mount.reading import block, block_reader, block_store, blocks
 from zarrfs.mount.reading.access_pattern import AccessPattern, Pattern
 from zarrfs.mount.reading.block_reader import BlockReader
 from zarrfs.mount.reading.blocks import BlockPool
@@ -261,7 +261,7 @@ def test_a_pool_without_room_reads_directly() -> None:
 def test_readers_of_more_blocks_than_fit_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(block, "IN_USE_SECONDS", TIMEOUT)
     monkeypatch.setattr(block, "LATE_SECONDS", TIMEOUT)
-    monkeypatch.setattr(blocks, "MAX_WAITING_SECONDS", TIMEOUT)
+    monkeypatch.setattr(block_store, "MAX_WAITING_SECONDS", TIMEOUT)
     _, array = counted(chunks=(8, 64, 256))
     pool = BlockPool(MIB // 2)  # two blocks
     reader = BlockReader(ArrayStream(array), pool)
@@ -362,8 +362,8 @@ def test_requests_in_any_order_decode_each_chunk_once(
     """The kernel asks for each page once, for any of the readers, with several requests at the same time."""
     for name in ("IN_USE_SECONDS", "LATE_SECONDS"):
         monkeypatch.setattr(block, name, TIMEOUT)
-    for name in ("MAX_ASSEMBLY_SECONDS", "MAX_WAITING_SECONDS"):
-        monkeypatch.setattr(blocks, name, TIMEOUT)
+    monkeypatch.setattr(blocks, "MAX_ASSEMBLY_SECONDS", TIMEOUT)
+    monkeypatch.setattr(block_store, "MAX_WAITING_SECONDS", TIMEOUT)
     monkeypatch.setattr(block_reader, "PASS_SECONDS", TIMEOUT)
     store, array = counted(chunks=(16, 32, 64), **options)
     pool = BlockPool(16 * MIB if readers > 1 else MIB)  # two blocks for one reader
@@ -462,7 +462,7 @@ def read_blocks(reader: BlockReader) -> None:
 def test_blocks_that_are_read_once_use_the_same_memory_and_blocks_that_are_read_again_are_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(blocks, "MAX_READ_NBYTES", 0)
+    monkeypatch.setattr(block_store, "MAX_READ_NBYTES", 0)
     monkeypatch.setattr(blocks, "MAX_BLOCK_NBYTES", MIB // 4)
     monkeypatch.setattr(blocks, "KEPT_SECONDS_PER_NBYTE", float("inf"))
     store, array = counted(chunks=(8, 64, 256))
@@ -509,7 +509,7 @@ def test_reading_ahead_leaves_a_processor_to_requests_unless_they_wait_for_it(
     assert is_reading.wait(TIMEOUT)
     with ThreadPoolExecutor(1) as executor:
         waiting = executor.submit(pool.get, 1, 10, note, lambda: 1)
-        while not pool._blocks[1].is_awaited:
+        while not pool._store._blocks[1].is_awaited:
             time.sleep(0.001)
         may_read.set()
         assert waiting.result(TIMEOUT) is not None
@@ -528,7 +528,7 @@ def test_reading_ahead_leaves_a_processor_to_requests_unless_they_wait_for_it(
 def test_blocks_that_are_costly_or_read_again_at_once_are_kept(
     reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocks, "MAX_READ_NBYTES", 0)
+    monkeypatch.setattr(block_store, "MAX_READ_NBYTES", 0)
     monkeypatch.setattr(blocks, "MAX_BLOCK_NBYTES", MIB // 4)
     monkeypatch.setattr(blocks, "KEPT_SECONDS_PER_NBYTE", 0.0 if reason == "slow" else float("inf"))
     store, array = counted(chunks=(8, 64, 256))
@@ -773,13 +773,13 @@ def test_a_block_that_another_thread_adds_between_the_steps_of_a_request_is_used
 ) -> None:
     """A request looks for the block and then adds it. Another request for it can be complete in between."""
     pool = BlockPool(MIB)
-    find = pool._find
+    find = pool._store.find
 
     def fill(data: Any) -> None:
         data[:] = ord("a")
 
     def find_before_another_request(key: Any) -> Any:
-        monkeypatch.setattr(pool, "_find", find)
+        monkeypatch.setattr(pool._store, "find", find)
         found = find(key)
         assert pool.get("key", 100, fill, lambda: 1) is not None
         return found
@@ -787,13 +787,13 @@ def test_a_block_that_another_thread_adds_between_the_steps_of_a_request_is_used
     def never(data: Any) -> None:
         raise AssertionError("the block was assembled twice")
 
-    monkeypatch.setattr(pool, "_find", find_before_another_request)
+    monkeypatch.setattr(pool._store, "find", find_before_another_request)
     data = pool.get("key", 100, never, lambda: 1)
     assert data is not None
     assert bytes(data) == b"a" * 100
     assert pool.nbytes == 100
     # It is in use by nobody, so that there is room for a block of the whole capacity.
-    assert pool._blocks["key"].users == 0
+    assert pool._store._blocks["key"].users == 0
     assert pool.get("other", MIB, lambda data: None, lambda: 1) is not None
     assert "key" not in pool
     pool.close()

@@ -227,7 +227,7 @@ class BlockReader:
         """Read a range of a block that is not present."""
         data = self._read_directly(offset, size)
         start, stop = self.grid.bounds(number)
-        self.pool.mark_read((self._key, number), stop - start, offset - start, offset - start + size)
+        self.pool.record_direct_read((self._key, number), stop - start, offset - start, offset - start + size)
         return data
 
     def _read_directly(self, offset: int, size: int) -> Bytes:
