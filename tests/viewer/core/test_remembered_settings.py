@@ -13,11 +13,20 @@ from zarrfs_viewer.analysis.shapes import Shape
 from zarrfs_viewer.saved_views import image_settings
 from zarrfs_viewer.saved_views.image_settings import ImageSettings
 from zarrfs_viewer.saved_views.views import View
-from zarrfs_viewer.saved_views.window_state import WindowState, load_windows, save_windows
-from zarrfs_viewer.state.view_state import ChannelSettings, ViewIntent, Viewport
+from zarrfs_viewer.saved_views.window_state import (
+    AddedLabels,
+    SecondView,
+    WindowState,
+    load_windows,
+    save_windows,
+)
+from zarrfs_viewer.state.view_state import ChannelSettings, LabelsSettings, ViewIntent, Viewport
 
 INTENT = ViewIntent((1, 2), (3.0, 4.0, 5.0), (ChannelSettings(limits=(1, 2), colormap="viridis"),))
 VIEW = View("", "/data/a.zarr", "img", INTENT, Viewport(640, 480, (1.0, 2.0), 3.0))
+SECOND = SecondView(VIEW, "difference", 0.25)
+LABELS = (AddedLabels("/data/a.zarr", "cells", LabelsSettings(1, False, 0.25, 2, 7, 8)),)
+ADDED = SECOND, True, LABELS
 
 
 def test_settings_of_two_windows_are_kept(tmp_path: Path) -> None:
@@ -96,13 +105,32 @@ def test_damaged_regions_of_a_window_are_ignored_with_it(tmp_path: Path, points:
 
 def test_windows_are_saved_and_loaded(tmp_path: Path) -> None:
     windows = (
-        WindowState("00ff", ("/data/a.zarr", "s3://b/c.zarr"), "sub", VIEW, 2, True, REGIONS),
+        WindowState(
+            "00ff",
+            ("/data/a.zarr", "s3://b/c.zarr"),
+            "sub",
+            VIEW,
+            2,
+            True,
+            REGIONS,
+            "01",
+            SECOND,
+            True,
+            LABELS,
+        ),
         WindowState(locations=("/data/b.zarr",)),
     )
     file = tmp_path / "folder" / "session.json"
     save_windows(file, windows)
     assert load_windows(file) == windows
     document = json.loads(file.read_text())
+    document["windows"][0]["second"]["opacity"] = 7
+    file.write_text(json.dumps(document))
+    assert load_windows(file) == (replace(windows[0], second=replace(SECOND, opacity=1.0)), windows[1])
+    document["windows"][0]["second"]["arrangement"] = "above"
+    file.write_text(json.dumps(document))
+    assert load_windows(file) == windows[1:]
+    document["windows"][0]["second"] = None
     document["windows"][0]["locations"] = [7]
     file.write_text(json.dumps(document))
     assert load_windows(file) == windows[1:]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PyQt6.QtCore import QModelIndex
+from PyQt6.QtCore import QModelIndex, Qt
 from PyQt6.QtGui import QContextMenuEvent
 from PyQt6.QtWidgets import QApplication, QMenu
 from pytestqt.modeltest import ModelTester
@@ -19,7 +19,7 @@ from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
 from tests.viewer.qt.hierarchies import write_plate, write_series
-from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact
+from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact, wait_until_opened
 
 OpenInWindow = Callable[[object], MainWindow]
 
@@ -92,6 +92,26 @@ def test_a_level_is_displayed_with_the_channels_and_the_scale_of_its_image(
     assert window.image.axes == expected.axes
     assert window.image.levels[0].scale == expected.levels[0].scale
     assert [c.colormap for c in window.image.channels] == [c.colormap for c in expected.channels]
+
+
+def test_the_name_of_the_displayed_image_is_bold(
+    qtbot: QtBot, open_in_window: OpenInWindow, cells: Path, branches: Path
+) -> None:
+    window = open_in_window(cells)
+    qtbot.waitUntil(lambda: window.tree_panel.model.tops[0].kind == "image", timeout=TIMEOUT_MILLISECONDS)
+    wait_until_opened(qtbot, window, lambda: window.open_location(str(branches)))
+    model = window.tree_panel.model
+    first, second = model.index(0, 0), model.index(1, 0)
+    qtbot.waitUntil(lambda: model.rowCount(second) == 4, timeout=TIMEOUT_MILLISECONDS)
+    flat = model.index(names_below(window.tree_panel, second).index("flat"), 0, second)
+
+    def displayed() -> list[bool]:
+        return [bool(index.data(Qt.ItemDataRole.FontRole)) for index in (first, second, flat)]
+
+    assert displayed() == [False, True, True]
+    assert "displayed" in flat.data(Qt.ItemDataRole.AccessibleTextRole)
+    wait_until_opened(qtbot, window, lambda: window.tree_panel.view.activated.emit(first))
+    assert displayed() == [True, False, False]
 
 
 def test_only_visible_nodes_of_a_large_group_are_opened(

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PyQt6.QtCore import QSettings
-from PyQt6.QtWidgets import QApplication
+from PyQt6.QtWidgets import QApplication, QDockWidget
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.qt.window.last_session import LastSession, restore_window, window_state
 from zarrfs_viewer.qt.window.main_window import MainWindow
+from zarrfs_viewer.saved_views.window_state import Arrangement, load_windows, save_windows
 from zarrfs_viewer.state.view_state import with_channel
 
 import zarrfs
@@ -182,6 +183,86 @@ def test_windows_of_the_last_session_are_restored(
     assert state.view is not None
     assert state.view.viewport is not None
     assert restored.canvas.viewport.center == pytest.approx(state.view.viewport.center)
+
+
+@pytest.mark.parametrize("arrangement", ["beside", "difference"])
+def test_the_second_image_of_the_last_session_is_restored(
+    qtbot: QtBot,
+    new_window: Callable[[], MainWindow],
+    hierarchy: Path,
+    tmp_path: Path,
+    arrangement: Arrangement,
+) -> None:
+    one, two = str(hierarchy / "one"), str(hierarchy)
+    window = new_window()
+    for location in (two, one):
+        wait_until_opened(qtbot, window, lambda location=location: window.open_location(location))
+    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 2))
+    second = window.features.second.image
+    with qtbot.waitSignal(second.image_changed, timeout=TIMEOUT_MILLISECONDS):
+        second.open(zarrfs.open(two)["two"], two, "two")
+    second.arrange(arrangement, 0.75)
+    second.change_channel(0, limits=(5.0, 50.0), colormap="magma")
+    window.panels.setCurrentWidget(window.measure)
+    intent, state = second.displayed_intent(), window_state(window)
+    assert intent is not None
+    save_windows(tmp_path / "session.json", [state])
+
+    restored = new_window()
+    restore_window(restored, *load_windows(tmp_path / "session.json"))
+    second = restored.features.second.image
+    qtbot.waitUntil(
+        lambda: second.image is not None and second.frame is not None, timeout=TIMEOUT_MILLISECONDS
+    )
+    assert second.displayed_intent() == intent
+    assert (second.arrangement, second.opacity) == (arrangement, 0.75)
+    assert second.canvas.isVisible() == (arrangement == "beside")
+    assert restored.panels.currentWidget() is restored.measure
+    qtbot.waitUntil(lambda: window_state(restored).second == state.second, timeout=TIMEOUT_MILLISECONDS)
+
+
+@pytest.mark.parametrize("as_labels", [False, True])
+def test_labels_of_the_last_session_are_restored(
+    qtbot: QtBot, new_window: Callable[[], MainWindow], hierarchy: Path, tmp_path: Path, as_labels: bool
+) -> None:
+    location = str(hierarchy)
+    window = new_window()
+    wait_until_opened(qtbot, window, lambda: window.open_location(location))
+    nodes = zarrfs.open(location)
+    if as_labels:
+        wait_until_opened(qtbot, window, lambda: window.session.show_as_labels(nodes["one"], location, "one"))
+    with qtbot.waitSignal(window.session.overlays_changed, timeout=TIMEOUT_MILLISECONDS):
+        window.session.add_labels(nodes["two"], location, "two")
+    window.session.change_labels(int(as_labels), opacity=0.25, contour=2, highlighted=7)
+    save_windows(tmp_path / "session.json", [window_state(window)])
+
+    restored = new_window()
+    with qtbot.waitSignal(restored.session.overlays_changed, timeout=TIMEOUT_MILLISECONDS):
+        restore_window(restored, *load_windows(tmp_path / "session.json"))
+    assert restored.intent == window.intent
+    assert [image.name for image in restored.session.label_images] == ["one", "two"][not as_labels :]
+    assert not restored.notice.isVisible()
+    assert window_state(restored).labels == window_state(window).labels
+
+
+def test_each_window_regains_its_own_panels(
+    qtbot: QtBot, new_window: Callable[[], MainWindow], hierarchy: Path
+) -> None:
+    states = []
+    for is_shown in (False, True):
+        window = new_window()
+        wait_until_opened(qtbot, window, lambda window=window: window.open_location(str(hierarchy / "one")))
+        dock = window.findChild(QDockWidget, "Hierarchy")
+        assert dock is not None
+        dock.setVisible(is_shown)
+        states.append((window_state(window), is_shown))
+        window.close()
+    for state, is_shown in states:
+        restored = new_window()
+        wait_until_opened(qtbot, restored, lambda window=restored, state=state: restore_window(window, state))
+        dock = restored.findChild(QDockWidget, "Hierarchy")
+        assert dock is not None
+        assert dock.isVisible() == is_shown
 
 
 def test_closed_windows_are_forgotten_and_the_last_one_is_kept(

@@ -12,7 +12,7 @@ from zarrfs_viewer.qt.canvas.second_image import SecondImage
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
-from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, is_exact, wait_until_exact
+from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, is_exact, wait_until_exact, wait_until_opened
 
 OpenInWindow = Callable[[object], MainWindow]
 
@@ -87,6 +87,19 @@ def test_two_images_are_linked(qtbot: QtBot, open_in_window: OpenInWindow, hiera
     window.features.second.panel.remove.click()
     assert not second.canvas.isVisible()
     assert window.panels.indexOf(window.features.second.panel) < 0
+
+
+def test_the_second_image_has_the_settings_that_were_changed_before(
+    qtbot: QtBot, open_in_window: OpenInWindow, hierarchy: Path
+) -> None:
+    window = open_in_window(hierarchy / "two")
+    wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, colormap="magma", gamma=2.0))
+    wait_until_opened(qtbot, window, lambda: window.open_location(str(hierarchy / "one")))
+    second = window.features.second.image
+    with qtbot.waitSignal(second.image_changed, timeout=TIMEOUT_MILLISECONDS):
+        second.open(zarrfs.open(str(hierarchy))["two"], str(hierarchy), "two")
+    assert second.intent is not None
+    assert (second.intent.channels[0].colormap, second.intent.channels[0].gamma) == ("magma", 2.0)
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ __all__ = [
     "ImageLevel",
     "SourceArray",
     "describe",
+    "describe_member",
     "initial_intent",
     "open_dataset",
 ]
@@ -135,6 +136,11 @@ def open_dataset(location: Any, path: str = "") -> Dataset:
     A node that is not an image is not an error; see ``kind`` and ``problems`` of the result.
     """
     return describe(zarrfs.open(location, path), str(location), path)
+
+
+def describe_member(node: Any, location: str, path: str) -> Dataset:
+    """Return the dataset of the member of an open node at a path, or of the node itself. Blocks. Raises ZarrError."""
+    return describe(node[path] if path else node, location, path)
 
 
 def describe(node: Any, location: str = "", path: str = "") -> Dataset:

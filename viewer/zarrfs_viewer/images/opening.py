@@ -58,13 +58,16 @@ def import_engine() -> None:
     release_free_memory()
 
 
-def open_dataset(location: str | Store, name: str, path: str, image: str | None) -> tuple[Any, OpenedDataset]:
-    """Open a location, and the image at the path ``image`` or else its first image. Returns the node too.
+def open_dataset(
+    location: str | Store, name: str, path: str, image: str | None, as_labels: bool = False
+) -> tuple[Any, OpenedDataset]:
+    """Open a location, and the image at the path ``image`` or else its first image, as labels if requested.
 
+    Returns the node too.
     If no image can be opened, the image is None and the notes contain the reason.
     """
     node = open_with_credentials(location, path)
-    return node, open_first_image(describe(node, name, path), image)
+    return node, open_first_image(describe(node, name, path), image, as_labels)
 
 
 def open_with_credentials(location: str | Store, path: str) -> Any:

@@ -39,6 +39,7 @@ class DisplayedImage(QObject):
         dataset: the dataset that was opened last, or None.
         image: the displayed image, or None.
         overlays: the label images of ``image``.
+        added: the places (location, path) of the last label images, which ``add_overlay`` has added.
         intent: the display settings of ``image``; None without an image.
         pending_viewport: the viewport of a restored view. ``Panes`` applies it and sets it to None.
         find_settings: returns the settings of an image (location, path) that the user has changed before, or None.
@@ -67,6 +68,7 @@ class DisplayedImage(QObject):
         self.dataset: Dataset | None = None
         self.image: Image | None = None
         self.overlays: tuple[Image, ...] = ()
+        self.added: tuple[tuple[str, str], ...] = ()
         self.intent: ViewIntent | None = None
         self.pending_viewport: Viewport | None = None
         self.find_settings: Callable[[str, str], View | None] = lambda location, image: None
@@ -122,7 +124,8 @@ class DisplayedImage(QObject):
         elif view is None:
             if not self.auto_contrast_per_image:
                 intent = with_default_limits(intent, self.find_limits(self.dataset))
-            intent = self._remembered(image, intent)
+            location = within(self.dataset.location, self.dataset.path) if self.dataset is not None else ""
+            intent = self.remembered(location, image, intent)
         warnings = [*notes, *image.notes]
         self.pending_viewport = None
         if view is not None:
@@ -134,9 +137,11 @@ class DisplayedImage(QObject):
         self._set_image(image, overlays, intent)
         self.show_message("  ".join(warnings), bool(warnings))
 
-    def _remembered(self, image: Image, initial: ViewIntent) -> ViewIntent:
-        """Return the settings that the image had when it was displayed last, or the initial ones."""
-        location = within(self.dataset.location, self.dataset.path) if self.dataset is not None else ""
+    def remembered(self, location: str, image: Image, initial: ViewIntent) -> ViewIntent:
+        """Return the settings that the image had when it was displayed last, or the initial ones.
+
+        ``location`` is that of the dataset to which the image belongs.
+        """
         view = self.find_settings(location, image.path)
         try:
             return initial if view is None else fitted_intent(view, image, initial)
@@ -144,7 +149,7 @@ class DisplayedImage(QObject):
             return initial  # the image has other axes or channels since then
 
     def _set_image(self, image: Image | None, overlays: tuple[Image, ...], intent: ViewIntent | None) -> None:
-        self.image, self.overlays, self.intent = image, overlays, intent
+        self.image, self.overlays, self.intent, self.added = image, overlays, intent, ()
         self.image_changed.emit()
         self.axes_changed.emit()
         self.intent_changed.emit()
@@ -163,8 +168,13 @@ class DisplayedImage(QObject):
         own = (self.image,) if self.image is not None and self.image.kind == "labels" else ()
         return own + self.overlays
 
-    def add_overlay(self, overlay: Image) -> None:
-        """Draw a label image over the displayed image. Shows a message if that is impossible."""
+    def add_overlay(
+        self, overlay: Image, place: tuple[str, str], settings: LabelsSettings | None = None
+    ) -> None:
+        """Draw the label image at a place over the displayed image, by default with the initial settings.
+
+        Shows a message if that is impossible.
+        """
         image, intent = self.image, self.intent
         if image is None or intent is None:
             self.show_message("No image is open: labels are drawn over an image.", True)
@@ -175,9 +185,10 @@ class DisplayedImage(QObject):
         if translate_intent(intent, image, overlay) is None:
             self.show_message(f"{overlay.name} does not have the displayed axes of {image.name}.", True)
             return
-        self.overlays = (*self.overlays, overlay)
+        self.overlays, self.added = (*self.overlays, overlay), (*self.added, place)
         index = len(self.overlays) - (0 if image.kind == "labels" else 1)
-        self.intent = replace(intent, labels=(*intent.labels, LabelsSettings(index=index)))
+        added = replace(settings or LabelsSettings(), index=index)
+        self.intent = replace(intent, labels=(*intent.labels, added))
         self.overlays_changed.emit()
         self.intent_changed.emit()
 

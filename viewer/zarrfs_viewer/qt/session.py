@@ -13,7 +13,7 @@ from PyQt6.QtCore import QObject, pyqtSignal
 
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import ZarrError
-from zarrfs_viewer.images.dataset import describe
+from zarrfs_viewer.images.dataset import describe, describe_member
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.opening import (
     OpenedDataset,
@@ -27,7 +27,7 @@ from zarrfs_viewer.qt.displayed_image import DisplayedImage
 from zarrfs_viewer.qt.support.steps import Steps
 from zarrfs_viewer.qt.support.worker import Worker
 from zarrfs_viewer.saved_views.views import View, from_link
-from zarrfs_viewer.state.view_state import ViewIntent
+from zarrfs_viewer.state.view_state import LabelsSettings, ViewIntent
 from zarrfs_viewer.streaming.streamer import TileStreamer
 
 __all__ = ["Session"]
@@ -101,19 +101,19 @@ class Session(DisplayedImage):
                 return
         self._open(location, path, view)
 
-    def open_view(self, view: View) -> None:
-        """Open the image of a saved view and restore its display settings."""
+    def open_view(self, view: View, as_labels: bool = False) -> None:
+        """Open the image of a saved view, as labels if requested, and restore its display settings."""
         self.show_message("")
-        self._open(view.location, "", view)
+        self._open(view.location, "", view, as_labels)
 
-    def _open(self, location: str | Store, path: str, view: View | None) -> None:
+    def _open(self, location: str | Store, path: str, view: View | None, as_labels: bool = False) -> None:
         name = location.url if isinstance(location, Store) else location
         self._requested_count += 1
         self._pending_count += 1
         number = self._requested_count
         self.worker.cancel("image")
         self.worker.submit(
-            lambda: open_dataset(location, name, path, None if view is None else view.image),
+            lambda: open_dataset(location, name, path, None if view is None else view.image, as_labels),
             lambda result: self._finish_opening(name, number, view, *result),
             self._fail_opening,
             "open",
@@ -153,10 +153,10 @@ class Session(DisplayedImage):
         self.show_message("  ".join(self._open_errors), True)
         self.failed.emit(str(error))
 
-    def show_view(self, node: Any, location: str, path: str, view: View) -> None:
+    def show_view(self, node: Any, location: str, path: str, view: View, as_labels: bool = False) -> None:
         """Display the image of a view, which belongs to the node at a path of an open location."""
         self.run_in_worker(
-            lambda: open_first_image(describe(node[path] if path else node, location, path), view.image),
+            lambda: open_first_image(describe_member(node, location, path), view.image, as_labels),
             lambda opened: self._show_dataset_image(opened, view),
             "image",
         )
@@ -194,7 +194,17 @@ class Session(DisplayedImage):
     def add_labels(self, node: Any, location: str, path: str) -> None:
         """Draw an open node of integers as labels over the displayed image."""
         self.run_for_image(
-            lambda: describe(node, location, path).open_image(as_labels=True), self.add_overlay, "labels"
+            lambda: describe(node, location, path).open_image(as_labels=True),
+            lambda overlay: self.add_overlay(overlay, (location, path)),
+            "labels",
+        )
+
+    def restore_labels(self, node: Any, location: str, path: str, settings: LabelsSettings) -> None:
+        """Draw a label image of a former session over the displayed image. ``node`` is that of its location."""
+        self.run_for_image(
+            lambda: describe_member(node, location, path).open_image(as_labels=True),
+            lambda overlay: self.add_overlay(overlay, (location, path), settings),
+            f"labels {location} {path}",
         )
 
     def close_location(self, location: str) -> None:

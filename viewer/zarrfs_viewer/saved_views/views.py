@@ -29,6 +29,7 @@ __all__ = [
     "fitted_viewport",
     "from_json",
     "from_link",
+    "labels_from_json",
     "load_views",
     "save_views",
     "to_json",
@@ -104,7 +105,7 @@ def _intent(fields: Fields) -> ViewIntent:
         displayed=(displayed[0], displayed[1]),
         position=position,
         channels=tuple(_channel(item) for item in fields.items("channels")),
-        labels=tuple(_labels(item) for item in fields.items("labels")),
+        labels=tuple(labels_from_json(item) for item in fields.items("labels")),
         level_lock=fields.integer("level_lock", None),
         projection=None if projection is None else _projection(projection, len(position)),
     )
@@ -127,7 +128,8 @@ def _channel(fields: Fields) -> ChannelSettings:
     )
 
 
-def _labels(fields: Fields) -> LabelsSettings:
+def labels_from_json(fields: Fields) -> LabelsSettings:
+    """Return the settings of a label image, a JSON object. Raises MetadataError with the invalid key."""
     defaults = LabelsSettings()
     return LabelsSettings(
         index=fields.integer("index", 0) or 0,

@@ -5,30 +5,62 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from zarrfs.engine.stores.regular_files import check_regular_file
 from zarrfs.errors import MetadataError
 from zarrfs_viewer.analysis.regions import PlaneRegions
 from zarrfs_viewer.saved_views.fields import Fields
 from zarrfs_viewer.saved_views.saved_regions import regions_from_json, regions_to_json
-from zarrfs_viewer.saved_views.views import View, from_json, to_json
+from zarrfs_viewer.saved_views.views import View, from_json, labels_from_json, to_json
+from zarrfs_viewer.state.view_state import LabelsSettings
 
-__all__ = ["WindowState", "load_windows", "save_windows"]
+__all__ = [
+    "ARRANGEMENTS",
+    "AddedLabels",
+    "Arrangement",
+    "SecondView",
+    "WindowState",
+    "load_windows",
+    "save_windows",
+]
+
+Arrangement = Literal["beside", "translucent", "additive", "minimum", "difference"]
+"""How a second image is displayed: beside the first one, or blended with it."""
+
+ARRANGEMENTS: tuple[Arrangement, ...] = get_args(Arrangement)
 
 MAX_FILE_NBYTES = 16 << 20
+
+
+@dataclass(frozen=True)
+class SecondView:
+    """The second image of a window. The image of ``view`` is the path of its node in the location."""
+
+    view: View
+    arrangement: Arrangement
+    opacity: float
+
+
+@dataclass(frozen=True)
+class AddedLabels:
+    """A label image that the user has drawn over the image: the path of its node in a location, and its settings."""
+
+    location: str
+    path: str
+    settings: LabelsSettings
 
 
 @dataclass(frozen=True)
 class WindowState:
     """One window.
 
-    ``geometry`` is a hexadecimal text of Qt. ``locations`` are the open locations. ``path`` is the path of the
-    displayed node in the location of ``view``; the view is None if no image was displayed. ``panel`` is the
+    ``geometry`` and ``docks`` are hexadecimal texts of Qt. ``locations`` are the open locations. ``path`` is the path
+    of the displayed node in the location of ``view``; the view is None if no image was displayed. ``panel`` is the
     number of the visible panel, and ``is_linked`` whether three linked panes were displayed. ``regions`` are those of
-    all planes.
+    all planes. ``as_labels`` is set if the image was displayed as labels, and ``labels`` are those that were added.
     """
 
     geometry: str = ""
@@ -38,6 +70,10 @@ class WindowState:
     panel: int = 0
     is_linked: bool = False
     regions: tuple[PlaneRegions, ...] = ()
+    docks: str = ""
+    second: SecondView | None = None
+    as_labels: bool = False
+    labels: tuple[AddedLabels, ...] = ()
 
 
 def save_windows(file: Path, windows: Sequence[WindowState]) -> None:
@@ -74,13 +110,34 @@ def load_windows(file: Path) -> tuple[WindowState, ...]:
 def _to_json(window: WindowState) -> dict[str, Any]:
     return {
         "geometry": window.geometry,
+        "docks": window.docks,
         "locations": list(window.locations),
         "path": window.path,
         "view": None if window.view is None else to_json(window.view),
+        "second": None if window.second is None else _second_to_json(window.second),
         "panel": window.panel,
         "linked": window.is_linked,
+        "as_labels": window.as_labels,
+        "labels": [asdict(labels) for labels in window.labels],
         "regions": regions_to_json(window.regions),
     }
+
+
+def _second_to_json(second: SecondView) -> dict[str, Any]:
+    return {
+        "view": to_json(second.view),
+        "arrangement": second.arrangement,
+        "opacity": second.opacity,
+    }
+
+
+def _second_from_json(document: Any) -> SecondView:
+    fields = Fields(document, "/second")
+    return SecondView(
+        from_json(document.get("view")),
+        fields.choice("arrangement", ARRANGEMENTS),
+        min(max(fields.number("opacity", 1.0), 0.0), 1.0),
+    )
 
 
 def _from_json(document: Any) -> WindowState:
@@ -88,12 +145,21 @@ def _from_json(document: Any) -> WindowState:
     locations = document.get("locations", [])
     if not isinstance(locations, list) or not all(isinstance(location, str) for location in locations):
         raise fields.error("locations", f"expected a list of texts, found {locations!r}")
-    view = document.get("view")
+    view, second = document.get("view"), document.get("second")
     return WindowState(
         geometry=fields.string("geometry", ""),
+        docks=fields.string("docks", ""),
         locations=tuple(locations),
         path=fields.string("path", ""),
         view=None if view is None else from_json(view),
+        second=None if second is None else _second_from_json(second),
+        as_labels=fields.boolean("as_labels", False),
+        labels=tuple(
+            AddedLabels(
+                labels.string("location"), labels.string("path"), labels_from_json(labels.inner("settings"))
+            )
+            for labels in fields.items("labels")
+        ),
         panel=fields.integer("panel", 0) or 0,
         is_linked=fields.boolean("linked", False),
         regions=regions_from_json(fields, "regions"),

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from PyQt6.QtCore import QObject, pyqtSignal
 from PyQt6.QtGui import QImage
 
+from zarrfs.errors import ZarrError
 from zarrfs_viewer.analysis.readout import readout
 from zarrfs_viewer.display.pairing import Pairing, pair
-from zarrfs_viewer.images.dataset import describe, initial_intent
+from zarrfs_viewer.images.dataset import describe, describe_member, initial_intent
 from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.locations import within
 from zarrfs_viewer.qt.canvas.canvas import Canvas
 from zarrfs_viewer.qt.canvas.painting import PictureOverlay
 from zarrfs_viewer.qt.canvas.panes import Panes
@@ -20,12 +22,15 @@ from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.rendering.contrast import auto_limits, channel_values
 from zarrfs_viewer.rendering.pipeline import ViewPipeline
 from zarrfs_viewer.rendering.renderer import Frame
-from zarrfs_viewer.state.view_state import ViewIntent, with_channel
+from zarrfs_viewer.saved_views.views import View, fitted_intent
+from zarrfs_viewer.saved_views.window_state import Arrangement, SecondView
+from zarrfs_viewer.state.view_state import ViewIntent, with_appearance, with_channel
 from zarrfs_viewer.streaming.streamer import TileError
 
-__all__ = ["Arrangement", "SecondImage"]
+__all__ = ["SecondImage"]
 
-Arrangement = Literal["beside", "translucent", "additive", "minimum", "difference"]
+OPACITY = 0.5
+"""Of a second image beside the first one or over it, until another one is chosen."""
 
 
 class SecondImage(QObject):
@@ -63,7 +68,8 @@ class SecondImage(QObject):
         self.image: Image | None = None
         self.intent: ViewIntent | None = None
         self.arrangement: Arrangement = "beside"
-        self.opacity = 0.5
+        self.opacity = OPACITY
+        self._place = "", ""
         self._pairing: Pairing | None = None
         self._displayed: tuple[int, int] | None = None
         self.frame: Frame | None = None
@@ -86,20 +92,49 @@ class SecondImage(QObject):
                 "No image is open: a second image is displayed together with a first one."
             )
             return
-        self._session.run_in_worker(
-            lambda: describe(node, location, path).open_image(),
-            lambda image: self.show_image(image, arrangement),
+
+        def show(image: Image) -> None:
+            intent = initial_intent(image, 0)
+            settings = self._session.remembered(within(location, path), image, intent)
+            self._place = location, path
+            self._show_image(image, with_appearance(intent, settings), arrangement, OPACITY)
+
+        self._session.run_in_worker(lambda: describe(node, location, path).open_image(), show, "second image")
+
+    def restore(self, node: Any, second: SecondView) -> None:
+        """Display the second image of a former session. ``node`` is that of its location. Returns at once."""
+        view = second.view
+
+        def show(image: Image) -> None:
+            intent = initial_intent(image, 0)
+            try:
+                intent = with_appearance(intent, fitted_intent(view, image, intent))
+            except ZarrError as error:
+                self._session.show_message(str(error), True)
+            self._place = view.location, view.image
+            self._show_image(image, intent, second.arrangement, second.opacity)
+
+        self._session.run_for_image(
+            lambda: describe_member(node, view.location, view.image).open_image(),
+            show,
             "second image",
         )
 
-    def show_image(self, image: Image, arrangement: Arrangement = "beside") -> None:
-        """Display an image as second image, with its initial channels."""
+    def view(self) -> SecondView | None:
+        """Return the second image and its settings; None if there is none."""
+        intent = self.displayed_intent() or self.intent
+        if intent is None:
+            return None
+        return SecondView(View("", *self._place, intent), self.arrangement, self.opacity)
+
+    def _show_image(self, image: Image, intent: ViewIntent, arrangement: Arrangement, opacity: float) -> None:
+        """Display an image as second image."""
         if self._pipeline is None:
             self._pipeline = ViewPipeline(
                 self._session.streamer, on_frame=self._frame_received.emit, on_error=self._tile_failed.emit
             )
-        self.image, self.intent = image, initial_intent(image, 0)
-        self.arrangement = arrangement
+        self.image, self.intent = image, intent
+        self.arrangement, self.opacity = arrangement, opacity
         self.canvas.layers.title = image.name or image.path
         self._displayed = self.frame = None
         self._pipeline.clear()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PyQt6.QtCore import QModelIndex, QRect, QSize, Qt
-from PyQt6.QtGui import QColor, QPainter, QPalette
+from PyQt6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPalette
 from PyQt6.QtWidgets import QApplication, QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from zarrfs_viewer.qt.panels.tree_model import SUMMARY
@@ -47,8 +47,11 @@ class HierarchyDelegate(QStyledItemDelegate):
             gray = QColor(color)
             gray.setAlphaF(0.75 if is_selected else 0.55)
             painter.setPen(gray)
+            normal = QFont(option.font)
+            normal.setBold(False)  # also of the displayed image
+            painter.setFont(normal)
             summary = plain(index.data(SUMMARY) or "")
-            elided = metrics.elidedText(summary, Qt.TextElideMode.ElideRight, rest.width())
+            elided = QFontMetrics(normal).elidedText(summary, Qt.TextElideMode.ElideRight, rest.width())
             painter.drawText(rest, flags, plain(elided))
         else:
             index.data(SUMMARY)  # opens the node, so that its arrow is drawn

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from PyQt6.QtCore import QAbstractItemModel, QMimeData, QModelIndex, QObject, Qt, QTimer, QUrl, pyqtSignal
+from PyQt6.QtGui import QFont
 
 import zarrfs
 from zarrfs_viewer.qt.panels.tree_items import (
@@ -43,6 +44,7 @@ class HierarchyModel(QAbstractItemModel):
     Attributes:
         file_for_drag: called for each item that is dragged to another program. Returns the file that represents the
             node, or None.
+        is_displayed: returns whether an item is the displayed image, whose name is bold.
 
     Signals:
         failed: (text) the members of a group could not be listed, with the reason.
@@ -58,6 +60,9 @@ class HierarchyModel(QAbstractItemModel):
         super().__init__(parent)
         self._worker = worker
         self.file_for_drag: Callable[[HierarchyItem], Path | None] = lambda item: None
+        self.is_displayed: Callable[[HierarchyItem], bool] = lambda item: False
+        self._bold = QFont()
+        self._bold.setBold(True)
         self._tops: list[HierarchyItem] = []
         self._removed: list[HierarchyItem] = []
         self._root = HierarchyItem("", "", children=self._tops)
@@ -239,7 +244,10 @@ class HierarchyModel(QAbstractItemModel):
             self.request(item)
             return plain("cannot be read" if item.error else self._summary(item))
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            return plain(f"{item.name} {self._summary(item)}")
+            displayed = ", displayed" if self.is_displayed(item) else ""
+            return plain(f"{item.name} {self._summary(item)}{displayed}")
+        if role == Qt.ItemDataRole.FontRole:
+            return self._bold if self.is_displayed(item) else None
         if role == Qt.ItemDataRole.ToolTipRole:
             details = item.description.details if item.description is not None else ""
             return tooltip(

@@ -59,6 +59,7 @@ class TreePanel(QWidget):
         self.model = HierarchyModel(session.worker, self)
         self.files = NodeFiles(session, mounts, self)
         self.model.file_for_drag = self.files.file_for_drag
+        self.model.is_displayed = lambda item: session.is_shown(item.location, item.path)
         self.loader = BranchLoader(self.model, self)
         self.view = QTreeView()
         self.view.setAccessibleName("Hierarchy")
@@ -90,6 +91,7 @@ class TreePanel(QWidget):
         self.model.described.connect(self._show_described)
         self.model.filled.connect(lambda _: self._search_later())
         session.opened.connect(self.add)
+        session.image_changed.connect(self._repaint)
 
     def add(self, location: str, node: Any, number: int) -> None:
         """Add an opened location to the tree, in the order of the numbers.
@@ -97,6 +99,11 @@ class TreePanel(QWidget):
         A group is expanded. An image is not, because its members are pyramid levels.
         """
         self.model.add(display_name(location), node, location, number)
+
+    def _repaint(self) -> None:
+        viewport = self.view.viewport()
+        if viewport is not None:
+            viewport.update()  # the name of the displayed image is bold
 
     def current(self) -> HierarchyItem | None:
         """Return the selected item, or else the location that was opened last; None if nothing is open."""

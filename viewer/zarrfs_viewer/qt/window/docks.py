@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PyQt6.QtCore import QEvent, QObject, QSettings, Qt, QTimer
+from PyQt6.QtCore import QByteArray, QEvent, QObject, QSettings, Qt, QTimer
 from PyQt6.QtWidgets import QApplication, QDockWidget, QMainWindow, QWidget
 
 from zarrfs_viewer.qt.support.plain_text import plain
@@ -54,6 +54,7 @@ class DockLayout(QObject):
         self._again.setInterval(0)
         self._again.timeout.connect(self._set_widths)
         self._is_arranging = False
+        self._restored: QByteArray | None = None
         self.are_shown = False
 
     def add(self, title: str, widget: QWidget, area: Qt.DockWidgetArea) -> QDockWidget:
@@ -69,13 +70,16 @@ class DockLayout(QObject):
         return dock
 
     def show(self, *titles: str) -> None:
-        """Show these docks for the first time, with the state of the last session. Later calls change nothing."""
+        """Show these docks for the first time, with the state of the window that was closed last, or a restored one.
+
+        Later calls change nothing.
+        """
         if self.are_shown:
             return
         self.are_shown = True
         for title in titles:
             self._docks[title].show()
-        state = self._settings.value("docks")
+        state = self._restored or self._settings.value("docks")
         if state is not None:
             self._window.restoreState(state, STATE_VERSION)
         for area in self._widths:
@@ -85,9 +89,18 @@ class DockLayout(QObject):
             )
         self.arrange()
 
+    def state(self) -> str:
+        """Return the state of the docks as hexadecimal text, or an empty text if they are not shown."""
+        return self._window.saveState(STATE_VERSION).toHex().data().decode() if self.are_shown else ""
+
+    def restore(self, state: str) -> None:
+        """Use a text of ``state`` when the docks are shown. An empty text has no effect."""
+        self._restored = QByteArray.fromHex(state.encode()) if state else None
+
     def hide(self) -> None:
         """Hide all docks, after the last location was closed."""
         self.save()
+        self._restored = None
         self.are_shown = False
         for dock in self._docks.values():
             dock.hide()

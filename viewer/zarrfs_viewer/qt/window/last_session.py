@@ -11,7 +11,13 @@ from PyQt6.QtCore import QByteArray, QEvent, QObject, QTimer
 
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.saved_views.views import View
-from zarrfs_viewer.saved_views.window_state import WindowState, load_windows, save_windows
+from zarrfs_viewer.saved_views.window_state import (
+    AddedLabels,
+    SecondView,
+    WindowState,
+    load_windows,
+    save_windows,
+)
 
 __all__ = ["LastSession", "restore_window", "window_state"]
 
@@ -76,6 +82,7 @@ def window_state(window: MainWindow) -> WindowState:
     session = window.session
     state = WindowState(
         geometry=window.saveGeometry().toHex().data().decode(),
+        docks=window.side.docks.state(),
         locations=tuple(item.location for item in window.tree_panel.model.tops),
         panel=window.panels.currentIndex(),
         is_linked=window.panes.linked,
@@ -85,13 +92,22 @@ def window_state(window: MainWindow) -> WindowState:
     if dataset is None or image is None or intent is None:
         return state
     view = View("", dataset.location, image.path, intent, window.canvas.viewport)
-    return replace(state, path=dataset.path, view=view)
+    settings = intent.labels[len(intent.labels) - len(session.added) :]
+    return replace(
+        state,
+        path=dataset.path,
+        view=view,
+        second=window.features.second.image.view(),
+        as_labels=image.kind == "labels",
+        labels=tuple(AddedLabels(*place, each) for place, each in zip(session.added, settings, strict=True)),
+    )
 
 
 def restore_window(window: MainWindow, state: WindowState) -> None:
     """Open what a window displayed. Returns at once; locations that do not exist any more are reported."""
     if state.geometry:
         window.restoreGeometry(QByteArray.fromHex(state.geometry.encode()))
+    window.side.docks.restore(state.docks)
     window.features.regions.panel.restore(state.regions)
     view, session = state.view, window.session
     for location in state.locations:
@@ -108,6 +124,10 @@ def restore_window(window: MainWindow, state: WindowState) -> None:
     def apply_panels() -> None:
         window.panels.setCurrentIndex(state.panel)
         window.actions_by_name["linked"].setChecked(state.is_linked)
+        if state.second is not None:
+            _restore_second(window, state.second, state.panel)
+        for labels in state.labels:
+            _restore_labels(window, labels)
 
     def show_inner(location: str, node: object, number: int) -> None:
         if location == view.location:
@@ -117,14 +137,57 @@ def restore_window(window: MainWindow, state: WindowState) -> None:
 
     def show_view(node: object) -> None:
         session.image_changed.connect(show_panels)
-        session.show_view(node, view.location, state.path, view)
+        session.show_view(node, view.location, state.path, view, state.as_labels)
 
     if state.path:
         session.opened.connect(show_inner)
         window.open_location(view.location)
     else:
         session.image_changed.connect(show_panels)
-        session.open_view(view)
+        session.open_view(view, state.as_labels)
+
+
+def _restore_second(window: MainWindow, second: SecondView, panel: int) -> None:
+    """Display the second image as soon as its location is open. It adds a panel: another one may have been visible."""
+    image = window.features.second.image
+
+    def show_panel() -> None:
+        image.image_changed.disconnect(show_panel)
+        window.panels.setCurrentIndex(panel)
+
+    def show(node: object) -> None:
+        if image.image is None:
+            image.image_changed.connect(show_panel)
+            image.restore(node, second)
+
+    _call_when_open(window, second.view.location, show)
+
+
+def _restore_labels(window: MainWindow, labels: AddedLabels) -> None:
+    """Draw labels over the image as soon as their location is open."""
+    _call_when_open(
+        window,
+        labels.location,
+        lambda node: window.session.restore_labels(node, labels.location, labels.path, labels.settings),
+    )
+
+
+def _call_when_open(window: MainWindow, location: str, function: Callable[[object], None]) -> None:
+    """Call a function with the node of a location that is open or being opened, unless another image is displayed."""
+    session = window.session
+    image = session.image
+
+    def call(opened: str, node: object, number: int) -> None:
+        if opened == location:
+            session.opened.disconnect(call)
+            if session.image is image:
+                function(node)
+
+    for item in window.tree_panel.model.tops:
+        if item.location == location:
+            function(item.node)
+            return
+    session.opened.connect(call)
 
 
 def _call_later(window: MainWindow, function: Callable[[], None]) -> None:
