@@ -46,6 +46,20 @@ def test_three_channels_are_visible_and_one_has_details(window: MainWindow) -> N
     assert window.channels.current == 4
 
 
+def test_an_active_mode_of_a_channel_is_highlighted(window: MainWindow) -> None:
+    button = window.channels.rows[0].solo
+
+    def color() -> QColor:
+        """The colour of the button beside its text."""
+        return button.grab().toImage().pixelColor(4, button.height() // 2)
+
+    assert color().saturation() < 60
+    button.click()
+    assert color().saturation() > 100
+    button.click()
+    assert color().saturation() < 60
+
+
 def test_all_none_and_the_filter(qtbot: QtBot, window: MainWindow) -> None:
     panel = window.channels
 

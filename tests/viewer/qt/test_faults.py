@@ -419,11 +419,12 @@ def test_a_window_closes_while_a_read_is_running(qtbot: QtBot, window: MainWindo
         store.unblock.set()
 
 
-def take_screenshot(location: Path, file: Path) -> subprocess.CompletedProcess[str]:
+def take_screenshot(
+    location: Path, file: Path, program: tuple[str, str] = ("-m", "zarrfs_viewer.main")
+) -> subprocess.CompletedProcess[str]:
     command = [
         sys.executable,
-        "-m",
-        "zarrfs_viewer.main",
+        *program,
         "--screenshot",
         str(file),
         "--size",
@@ -440,6 +441,26 @@ def test_a_screenshot_of_a_plate_shows_its_overview(tmp_path: Path) -> None:
     done = take_screenshot(plate, tmp_path / "plate.png")
     assert (done.returncode, done.stderr) == (0, "")
     assert not QImage(str(tmp_path / "plate.png")).isNull()
+
+
+WITHOUT_PANELS = """
+import sys
+from zarrfs_viewer.main import run
+from zarrfs_viewer.qt.window import application
+
+application.MAX_PANEL_POLLS = 0
+run(sys.argv[1:])
+"""
+"""A program that takes screenshots without waiting for the panels, as if they needed a long time."""
+
+
+def test_a_screenshot_of_a_curve_waits_for_it(tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "curve.zarr", data=np.tile(np.array([0.0, 1.0]), 40))
+    done = take_screenshot(tmp_path / "curve.zarr", tmp_path / "curve.png", ("-c", WITHOUT_PANELS))
+    assert (done.returncode, done.stderr) == (0, "")
+    picture = QImage(str(tmp_path / "curve.png"))
+    center = [picture.pixelColor(x, y) for x in range(250, 550, 3) for y in range(120, 400)]
+    assert sum(color.blue() > 200 and color.red() < 150 for color in center) > 100, "the curve is not drawn"
 
 
 def test_a_screenshot_of_a_plate_without_readable_wells_terminates(tmp_path: Path) -> None:

@@ -47,6 +47,11 @@ class LazyPlot(QWidget):
         """Whether the plot has been created."""
         return self._plot is not None
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a function waits for the plot."""
+        return self._steps.is_active
+
     def call_when_created(self, function: Callable[[], object]) -> None:
         """Call a function that draws in the plot: at once if it exists, otherwise in a later step of the event loop.
 

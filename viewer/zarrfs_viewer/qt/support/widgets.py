@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from PyQt6.QtCore import QEvent, QObject, Qt, pyqtSignal
-from PyQt6.QtGui import QGuiApplication, QKeyEvent
+from PyQt6.QtGui import QGuiApplication, QKeyEvent, QPalette
 from PyQt6.QtWidgets import (
     QAbstractSpinBox,
     QLineEdit,
     QProgressDialog,
+    QStyleOptionToolButton,
     QTableView,
     QToolButton,
     QWidget,
@@ -100,9 +101,24 @@ def search_box(title: str) -> QLineEdit:
     return box
 
 
+class ToolButton(QToolButton):
+    """A tool button that has the colour of selected items while it is checked.
+
+    Fusion draws a checked button a little darker only.
+    """
+
+    def initStyleOption(self, option: QStyleOptionToolButton | None) -> None:
+        super().initStyleOption(option)
+        if option is not None and self.isChecked():
+            palette = option.palette
+            palette.setColor(QPalette.ColorRole.Button, palette.highlight().color())
+            palette.setColor(QPalette.ColorRole.ButtonText, palette.highlightedText().color())
+            option.palette = palette
+
+
 def tool_button(text: str, tip: str, checkable: bool = False) -> QToolButton:
     """Return a tool button. ``tip`` is its tooltip and its accessible name."""
-    button = QToolButton()
+    button = ToolButton()
     button.setText(button_text(text))
     button.setToolTip(tooltip(tip))
     button.setAccessibleName(plain(tip))

@@ -262,7 +262,12 @@ def take_screenshot(
 
         def finish(polls: int) -> None:
             """Quit when the panels, such as the histogram, are complete, or after a number of polls."""
-            if (window.session.worker.is_idle and window.contrast.is_current) or not polls:
+            is_complete = (
+                window.session.worker.is_idle
+                and window.contrast.is_current
+                and window.features.values.is_current
+            )
+            if is_complete or not polls:
                 # The event loop needs some time to paint the results.
                 QTimer.singleShot(150, application.quit)
             else:
@@ -272,7 +277,7 @@ def take_screenshot(
             if frame.settled:
                 if not frame.exact:
                     problems.append(window.notice.text() or "a part of the image could not be read")
-                finish(MAX_PANEL_POLLS)
+                finish(MAX_PLATE_POLLS if window.features.values.is_shown else MAX_PANEL_POLLS)
 
         def show_other() -> None:
             """Finish if no image is displayed: when the overview of a plate, or a table of values, is complete."""

@@ -40,6 +40,11 @@ class ValuesPage(QObject):
         """Whether the centre of the window shows values."""
         return self._stack.currentWidget() is self.view
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the values have been drawn, as far as they have been read."""
+        return not self.view.plot.is_waiting
+
     def toggle(self) -> None:
         """Show the values of the displayed array as a table, or its picture again."""
         image, array = self._session.image, self._array()
