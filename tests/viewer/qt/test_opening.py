@@ -9,6 +9,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from PyQt6.QtCore import Qt
+from PyQt6.QtTest import QTest
+from PyQt6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer import url_credentials
 from zarrfs_viewer.qt.window.credentials_dialog import CredentialsDialog
@@ -108,3 +111,26 @@ def test_the_credentials_dialog_has_the_fields_of_the_protocol(
     assert url_credentials.find_options("s3://bucket/b.zarr") == {"key": "k", "secret": "very secret"}
     assert "very secret" in stored["s3://bucket"]
     assert "very secret" not in window.notice.text()
+
+
+def test_the_credentials_dialog_has_the_url_that_was_refused(
+    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window.session.requested = "https://host/a.zarr"
+
+    def look(dialog: CredentialsDialog) -> bool:
+        dialog.show()
+        qtbot.waitExposed(dialog)
+        assert dialog.url.text() == "https://host/a.zarr"
+        chain = [*dialog.fields.values(), dialog.in_keyring]
+        for widget in chain:
+            assert dialog.focusWidget() is widget, widget.accessibleName()
+            QTest.keyClick(widget, Qt.Key.Key_Tab)
+        hint = next(label for label in dialog.findChildren(QLabel) if label.wordWrap())
+        assert hint.height() >= hint.heightForWidth(hint.width()), "the hint is cut off"
+        dialog.url.setText("s3://bucket")
+        qtbot.waitUntil(lambda: hint.height() >= hint.heightForWidth(hint.width()))
+        return False
+
+    monkeypatch.setattr(CredentialsDialog, "exec", look)
+    window.actions_by_name["credentials"].trigger()

@@ -39,6 +39,7 @@ class Session(DisplayedImage):
     Attributes:
         worker: calls functions on threads.
         streamer: reads the tiles of the displayed images.
+        requested: the location that was to be opened last, or an empty text.
 
     Signals:
         opened: (location, node, number) a location was opened. Numbers count the requests: several locations can finish
@@ -55,6 +56,7 @@ class Session(DisplayedImage):
         super().__init__(parent)
         self.worker = Worker()
         self.streamer = TileStreamer()
+        self.requested = ""
         self._requested_count = self._pending_count = 0
         self._open_errors: list[str] = []  # of the locations that were requested together
         self._displayed_number = 0
@@ -108,6 +110,7 @@ class Session(DisplayedImage):
 
     def _open(self, location: str | Store, path: str, view: View | None, as_labels: bool = False) -> None:
         name = location.url if isinstance(location, Store) else location
+        self.requested = name
         self._requested_count += 1
         self._pending_count += 1
         number = self._requested_count

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from PyQt6.QtWidgets import QCheckBox, QDialog, QDialogButtonBox, QFormLayout, QLineEdit, QWidget
 
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, button_text, plain
@@ -18,9 +20,9 @@ HINT = (
 
 
 class CredentialsDialog(QDialog):
-    """A URL, and the fields that its protocol needs."""
+    """A URL, and the fields that its protocol needs. ``url`` is the first text of the URL."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, url: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Credentials of a URL")
         self.url = QLineEdit()
@@ -43,6 +45,9 @@ class CredentialsDialog(QDialog):
         self.url.textChanged.connect(lambda _: self._show_fields())
         self._scheme = ""
         self._show_fields()
+        self.url.setText(url)
+        if self.fields:
+            next(iter(self.fields.values())).setFocus()
 
     @property
     def origin(self) -> str | None:
@@ -72,3 +77,9 @@ class CredentialsDialog(QDialog):
                 field.setEchoMode(QLineEdit.EchoMode.Password)
             self.fields[name] = field
             self.form.insertRow(number + 1, PlainLabel(plain(title)), field)
+        chain = [self.url, *self.fields.values(), self.in_keyring]
+        for before, after in pairwise(chain):
+            self.setTabOrder(before, after)
+        # The hint is wrapped: its height depends on the width, which the fields change.
+        self.form.activate()
+        self.adjustSize()

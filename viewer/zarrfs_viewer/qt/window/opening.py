@@ -15,7 +15,7 @@ from zarrfs_viewer.qt.support.file_dialogs import ask_folder, ask_open_files
 from zarrfs_viewer.qt.support.plain_text import plain
 from zarrfs_viewer.qt.window.credentials_dialog import CredentialsDialog
 from zarrfs_viewer.qt.window.recent import RecentLocations
-from zarrfs_viewer.url_credentials import forget, remember
+from zarrfs_viewer.url_credentials import forget, origin_of, remember
 
 __all__ = ["LocationOpener"]
 
@@ -69,8 +69,12 @@ class LocationOpener(QObject):
         dialog.deleteLater()
 
     def ask_credentials(self) -> None:
-        """Ask for the credentials of a server, and use them for its URLs from now on."""
-        dialog = CredentialsDialog(self._parent)
+        """Ask for the credentials of a server, and use them for its URLs from now on.
+
+        The dialog has the URL that was opened last, also if the server refused it.
+        """
+        location = self._session.requested
+        dialog = CredentialsDialog(location if origin_of(location) is not None else "", self._parent)
         if dialog.exec():
             self.use_credentials(dialog.origin, dialog.values(), dialog.in_keyring.isChecked())
         dialog.deleteLater()
