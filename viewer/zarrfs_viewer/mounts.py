@@ -77,6 +77,8 @@ class Mounts:
         closed.
         """
         with self._lock:
+            if not self._mounted:
+                return  # the modules of the mount are not imported: that would delay the end of the window
             for error in remove_mounts(self._mounted):
                 logger.warning("%s", error)
             self._mounted.clear()

@@ -299,3 +299,13 @@ def test_a_callback_may_call_show(streamer: TileStreamer) -> None:
     stream.show([image], requests(image, 0))
     assert done.wait(TIMEOUT)
     assert read_planes(image) == [0, 1, 2, 3]
+
+
+def test_the_memory_is_reported_while_a_worker_holds_the_lock(streamer: TileStreamer) -> None:
+    """The GUI thread asks for it with each picture."""
+    reported: list[int] = []
+    with streamer._lock:
+        thread = threading.Thread(target=lambda: reported.append(streamer.memory.nbytes), daemon=True)
+        thread.start()
+        thread.join(TIMEOUT)
+    assert reported == [0]

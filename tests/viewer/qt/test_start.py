@@ -104,13 +104,42 @@ def test_a_new_window_is_not_larger_than_the_screen(qtbot: QtBot, settings: QSet
         window.close()
 
 
-def test_completing_a_window_imports_no_further_modules_of_the_viewer(incomplete: MainWindow) -> None:
+def run_viewer(program: str, tmp_path: Path) -> str:
+    """Return the output of a program in a new process that has created the window ``window``, only with its frame."""
+    start = f"""
+import sys
+before = set(sys.modules)
+from PyQt6.QtCore import QSettings
+from zarrfs_viewer.main import _exit_process
+from zarrfs_viewer.qt.window.application import make_application
+from zarrfs_viewer.qt.window.main_window import MainWindow
+
+application = make_application()
+window = MainWindow(QSettings({str(tmp_path / "settings.ini")!r}, QSettings.Format.IniFormat), in_steps=True)
+"""
+    end = "_exit_process(0)  # as the viewer does: Qt can crash while the interpreter ends\n"
+    done = subprocess.run(
+        [sys.executable, "-c", start + program + end],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=TIMEOUT,
+    )
+    return done.stdout
+
+
+def test_completing_and_closing_a_window_imports_no_further_modules(tmp_path: Path) -> None:
     """The modules of the parts are imported on a thread; the GUI thread would stall during their import."""
-    for name in incomplete.part_modules:
-        __import__(name)
-    before = set(sys.modules)
-    incomplete.complete()
-    assert {name for name in set(sys.modules) - before if name.startswith("zarrfs")} == set()
+    program = """
+for name in window.part_modules:
+    __import__(name)
+before = set(sys.modules)
+window.complete()
+print(sorted(name for name in set(sys.modules) - before if name.startswith("zarrfs")))
+window.close()
+print(sorted(name for name in set(sys.modules) - before if name.startswith("zarrfs")))
+"""
+    assert run_viewer(program, tmp_path) == "[]\n[]\n"
 
 
 class _Shown(QObject):
@@ -157,24 +186,13 @@ def test_tiles_are_requested_when_the_canvas_has_its_size(
 
 def test_an_empty_window_imports_no_libraries_that_only_some_users_need(tmp_path: Path) -> None:
     """They occupy megabytes. The list contains what has been imported by mistake before."""
-    program = f"""
-import sys
-before = set(sys.modules)
-from PyQt6.QtCore import QSettings
+    program = """
 from zarrfs_viewer.images.opening import import_engine
-from zarrfs_viewer.main import _exit_process
-from zarrfs_viewer.qt.window.application import make_application
-from zarrfs_viewer.qt.window.main_window import MainWindow
 
-application = make_application()
-window = MainWindow(QSettings({str(tmp_path / "settings.ini")!r}, QSettings.Format.IniFormat))
+window.complete()
 import_engine()
 names = "PyQt6.QtSvg pyqtgraph decimal shutil socket subprocess tempfile xml zipfile"
 print([name for name in names.split() if name in set(sys.modules) - before])
 window.close()
-_exit_process(0)  # as the viewer does: Qt can crash while the interpreter ends
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=TIMEOUT
-    )
-    assert done.stdout == "[]\n"
+    assert run_viewer(program, tmp_path) == "[]\n"

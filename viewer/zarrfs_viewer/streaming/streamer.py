@@ -92,17 +92,20 @@ class TileStreamer:
 
     @property
     def memory(self) -> MemoryUse:
-        """The current state of the cache and the queue. A tile is a hit or a miss at the time of its request."""
-        with self._lock:
-            return MemoryUse(
-                self._cache.nbytes,
-                self._cache.budget,
-                len(self._cache),
-                len(self._queue),
-                len(self._running),
-                self._hits,
-                self._misses,
-            )
+        """The current state of the cache and the queue. A tile is a hit or a miss at the time of its request.
+
+        The numbers are read without the lock, because the GUI thread reads them for each picture and would wait for
+        the workers. A number may therefore be older than the next one.
+        """
+        return MemoryUse(
+            self._cache.nbytes,
+            self._cache.budget,
+            len(self._cache),
+            len(self._queue),
+            len(self._running),
+            self._hits,
+            self._misses,
+        )
 
     def set_budget(self, budget: int) -> None:
         """Set the limit of the cache in bytes. Tiles above it are removed with the next tile that is read."""

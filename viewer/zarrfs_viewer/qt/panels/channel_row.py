@@ -7,8 +7,9 @@ import re
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 from PyQt6.QtCore import QPoint, QSize, Qt, pyqtSignal
-from PyQt6.QtGui import QColor, QIcon, QMouseEvent, QPainter, QPaintEvent, QPixmap, QValidator
+from PyQt6.QtGui import QColor, QIcon, QImage, QMouseEvent, QPaintEvent, QPixmap, QValidator
 from PyQt6.QtWidgets import (
     QCheckBox,
     QColorDialog,
@@ -39,6 +40,8 @@ MIN_NAME_WIDTH = 70
 INDICATOR_MARGIN = 4
 """Pixels around the indicator of a check box that also toggle it."""
 SWATCH_WIDTH, SWATCH_HEIGHT = 22, 12
+COLUMNS = 32
+"""The number of colours in an icon of a colour map."""
 MAX_DECIMALS = 323
 """The maximum of Qt, so that limits as small as 1e-300 are not rounded."""
 COMPONENTS = ("abs", "phase", "real", "imag")
@@ -325,12 +328,9 @@ class ChannelRow(QFrame):
 @lru_cache(maxsize=256)
 def swatch(name: str) -> QIcon:
     """Return an icon with the colours of a colour map."""
-    table = lookup(name)
-    pixmap = QPixmap(32, 12)
-    pixmap.fill(Qt.GlobalColor.transparent)
-    painter = QPainter(pixmap)
-    for x in range(32):
-        red, green, blue = (int(part) for part in table[min(255, x * 8)][:3])
-        painter.fillRect(x, 0, 1, 12, QColor(red, green, blue))
-    painter.end()
+    row = np.ascontiguousarray(lookup(name)[:: 256 // COLUMNS])
+    data: Any = row.data
+    # One image instead of a rectangle for each colour: a list of colour maps is filled in one step of the event loop.
+    picture = QImage(data, COLUMNS, 1, row.nbytes, QImage.Format.Format_RGB888)
+    pixmap = QPixmap.fromImage(picture.scaled(COLUMNS, 12))
     return QIcon(pixmap)

@@ -48,14 +48,20 @@ class MainWindow(WindowFrame):
 
     part_modules = (
         "zarrfs_viewer.qt.session",
+        "zarrfs_viewer.qt.window.free_memory",
+        "zarrfs_viewer.qt.window.settings_writer",
         "zarrfs_viewer.qt.canvas.panes",
         "zarrfs_viewer.qt.panels.dimensions_panel",
+        "zarrfs_viewer.qt.window.banner",
         "zarrfs_viewer.qt.window.side_panels",
         "zarrfs_viewer.qt.window.status",
+        "zarrfs_viewer.qt.panels.saved_views",
+        "zarrfs_viewer.qt.window.contrast_actions",
         "zarrfs_viewer.qt.window.image_actions",
         "zarrfs_viewer.qt.window.location_thumbnails",
         "zarrfs_viewer.qt.window.opening",
         "zarrfs_viewer.qt.window.preference_actions",
+        "zarrfs_viewer.qt.window.commands",
         "zarrfs_viewer.qt.window.features",
         "zarrfs_viewer.qt.window.last_session",
     )
