@@ -9,7 +9,9 @@ the viewer of zarrfs runs.
 Keys are sent with XTEST, and the middle of the window is read from the screen until its pixels change. A step is a key
 press for the next slice. Steps that change no pixel within a second are counted. ``exact`` is the last change until the
 picture is still. Programs report the longest time in which their event loop was blocked, the processor time of the
-thread of the user interface, and their memory.
+thread of the user interface, and their memory. Of the longest time, the parts are shown in which the thread used a
+processor and in which it waited for one. If the host of a virtual machine took processors away meanwhile (``stolen``),
+a long stall says nothing about the program.
 """
 
 from __future__ import annotations
@@ -120,6 +122,16 @@ def _quantile(times: list[float], part: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * part))] if ordered else float("nan")
 
 
+def _stall(phase: str, report: dict[str, float]) -> dict[str, float]:
+    """Return the longest stall of a phase with its parts."""
+    return {
+        f"stall, {phase}": report["stall"],
+        "- on a processor, " + phase: report["stall_cpu"],
+        "- waiting for a processor, " + phase: report["stall_waited"],
+        f"stolen by the host, {phase}": report["stolen"],
+    }
+
+
 def measure(program: Program, planes: int) -> dict[str, float]:
     """Run the benchmark with one program. Returns seconds, counts, and bytes of memory, by name."""
     result = {"window": program.window_seconds, "memory, empty": program.report()["memory"]}
@@ -130,7 +142,7 @@ def measure(program: Program, planes: int) -> dict[str, float]:
             raise SystemExit("the program has not shown a picture")
     result["first pixels"] = time.perf_counter() - start
     program.wait_until_still()
-    result["stall, opening"] = program.report()["stall"]
+    result |= _stall("opening", program.report())
     program.screen.focus(program.window)
     program.send("jump 0")
     program.send("zoom fit")
@@ -152,7 +164,7 @@ def measure(program: Program, planes: int) -> dict[str, float]:
         result[f"step at {prefix}, 95 %"] = _quantile(times, 0.95)
         result[f"step at {prefix}, without change"] = steps.count(None)
         result[f"step at {prefix}, CPU of GUI thread"] = report["gui_cpu"] / STEPS
-        result[f"stall, stepping at {prefix}"] = report["stall"]
+        result |= _stall(f"stepping at {prefix}", report)
     result["memory, after 60 steps at 1:1"] = report["memory"]
     rng = random.Random(1)
     jumps = [program.jump(rng.randrange(planes)) for _ in range(JUMPS)]
@@ -163,7 +175,7 @@ def measure(program: Program, planes: int) -> dict[str, float]:
     program.wait_until_still()
     program.report()
     result["key held for 3 s, pictures"] = program.hold()
-    result["stall, key held"] = program.report()["stall"]
+    result |= _stall("key held", program.report())
     result["memory, at the end"] = program.report()["memory"]
     return result
 

@@ -64,7 +64,7 @@ MAX_GROWTH_NBYTES = 160 << 20
 """The growth of the memory from the end of the first half of a session to its end, without cached chunks."""
 ENGINE_THREADS = "zarrfs-worker"
 LAST_ACTIONS = 15
-SETTLE_SECONDS = 10.0
+SETTLE_SECONDS = 60.0
 FORBIDDEN = {"mount", "file_manager", "quit", "new_window", "open_folder", "open_zip", "paste"}
 """Actions that start other programs, open native dialogs or end the session."""
 KEYS = (
