@@ -132,6 +132,31 @@ def test_a_series_of_pictures_has_one_file_per_slice(
     qtbot.waitUntil(lambda: "exists" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
 
 
+def test_a_corrupt_chunk_does_not_end_a_movie(
+    qtbot: QtBot, open_in_window: OpenInWindow, stack: tuple[Path, np.ndarray], tmp_path: Path
+) -> None:
+    path, data = stack
+    (path / "c" / "3" / "0" / "1").write_bytes(b"corrupt")
+    data[3, :20, 20:40] = 0
+    window = open_stack(qtbot, open_in_window, path)
+    dialog = window.features.pictures.dialog(movie=True)
+    assert dialog is not None
+    dialog.part.setCurrentIndex(1)
+    dialog.width_box.setValue(60)
+    dialog.scale_bar.setChecked(False)
+    dialog.format.setCurrentIndex(dialog.format.findData("png"))
+    directory = tmp_path / "series"
+    write_and_wait(qtbot, window, lambda: window.features.pictures.write_movie(dialog, directory))
+    for z, file in enumerate(sorted(directory.iterdir())):
+        assert np.array_equal(gray(QImage(str(file))), data[z])
+    assert "Parts of 1 of 6 slices are blank" in window.notice.text()
+    assert "(slice 3)" in window.notice.text()
+    window.dimensions.set_position(0, 3)
+    picture = written_picture(qtbot, window, tmp_path / "picture.png", 60, "60 x 40 pixels", part=1)
+    assert np.array_equal(picture, data[3])
+    assert "Parts of it are blank" in window.notice.text()
+
+
 def test_a_video_has_one_frame_per_slice(
     qtbot: QtBot, open_in_window: OpenInWindow, stack: tuple[Path, np.ndarray], tmp_path: Path
 ) -> None:

@@ -32,9 +32,15 @@ def render_region(region: ExportRegion, intent: ViewIntent, overlays: tuple[Imag
 
 
 def render_view(
-    image: Image, intent: ViewIntent, viewport: Viewport, overlays: tuple[Image, ...] = ()
+    image: Image,
+    intent: ViewIntent,
+    viewport: Viewport,
+    overlays: tuple[Image, ...] = (),
+    skip_corrupt: bool = False,
 ) -> Frame:
     """Return the complete frame of a viewport of any size, from the level that its zoom needs. Blocks. Raises
     ZarrError.
+
+    With ``skip_corrupt`` corrupt chunks are blank, and are reported in ``errors`` of the frame.
     """
-    return complete_frame(resolve(intent, image, viewport, overlays))
+    return complete_frame(resolve(intent, image, viewport, overlays), skip_corrupt)

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zarrfs.errors import ChunkDecodeError
 from zarrfs_viewer.display.levels import FrameGrid
 from zarrfs_viewer.display.resolve import DisplayState, Layer
+from zarrfs_viewer.images.tile_grid import TileKey
 from zarrfs_viewer.images.values import component, data_limits
 from zarrfs_viewer.rendering.compose import Pixels, compose, compose_rgb
 from zarrfs_viewer.rendering.contrast import auto_limits
@@ -22,6 +24,7 @@ from zarrfs_viewer.rendering.labels import blend_labels
 from zarrfs_viewer.rendering.sampling import Fetch, LayerBuffer, resample, sample_plane
 from zarrfs_viewer.state.view_state import ChannelSettings
 from zarrfs_viewer.streaming.streamer import TileError
+from zarrfs_viewer.streaming.tile_reading import read_tile
 
 __all__ = ["Frame", "FrameRenderer", "complete_frame"]
 
@@ -171,16 +174,26 @@ class FrameRenderer:
         return replace(channel, limits=limits)
 
 
-def complete_frame(state: DisplayState) -> Frame:
-    """Return the frame of a state. The tiles of its target level are read here. Blocks. Raises ZarrError."""
+def complete_frame(state: DisplayState, skip_corrupt: bool = False) -> Frame:
+    """Return the frame of a state. The tiles of its target level are read here. Blocks. Raises ZarrError.
+
+    With ``skip_corrupt`` corrupt chunks are blank, as on the canvas, and are reported in ``errors`` of the frame.
+    """
     images = {layer.image.uid: layer.image for layer in state.layers}
     target_planes = {layer.planes[-1] for layer in state.layers}
-    tiles = {
-        request.key: images[request.key.plane.image].read_tile(request.key)
-        for request in state.tiles
-        if request.key.plane in target_planes
-    }
-    frame = FrameRenderer().render(state, tiles.get, settled=True)
+    tiles: dict[TileKey, npt.NDArray[Any] | None] = {}
+    errors: list[TileError] = []
+    for key in (request.key for request in state.tiles if request.key.plane in target_planes):
+        image = images[key.plane.image]
+        if not skip_corrupt:
+            tiles[key] = image.read_tile(key)
+            continue
+        tiles[key], failure = read_tile(image, key)
+        if failure is not None:
+            if not isinstance(failure.error, ChunkDecodeError):
+                raise failure.error
+            errors.append(TileError(key, failure.message, failure.failed, failure.error))
+    frame = FrameRenderer().render(state, tiles.get, settled=True, failures=lambda: tuple(errors))
     if frame is None:
         raise RuntimeError("a settled frame is never None")
     return frame

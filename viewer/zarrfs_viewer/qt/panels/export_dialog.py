@@ -209,8 +209,11 @@ class Exporter(QObject):
         overlays = self._session.overlays
         self.run(lambda progress: _write(choice, file, intent, overlays, progress), file)
 
-    def run(self, write: Callable[[Callable[[float], bool]], None], file: Path) -> None:
-        """Call ``write`` on a worker thread with a function that reports its progress. Returns at once."""
+    def run(self, write: Callable[[Callable[[float], bool]], str | None], file: Path) -> None:
+        """Call ``write`` on a worker thread with a function that reports its progress. Returns at once.
+
+        ``write`` may return a warning, which is shown when the file is complete.
+        """
         self._stop.clear()
         self._dialog = QProgressDialog("", "Cancel", 0, 1000, self._parent)
         self._dialog.setLabel(PlainLabel(plain(f"Exporting {file.name}...")))
@@ -219,7 +222,7 @@ class Exporter(QObject):
         self._dialog.canceled.connect(self._stop.set)
         self._session.worker.submit(
             lambda: write(self._report_progress),
-            lambda _: self._report_finished(file),
+            lambda warning: self._report_finished(file, warning or ""),
             self._report_error,
             "export",
         )
@@ -241,9 +244,10 @@ class Exporter(QObject):
         dialog, self._dialog = self._dialog, None
         close_progress_dialog(dialog)
 
-    def _report_finished(self, file: Path) -> None:
+    def _report_finished(self, file: Path, warning: str) -> None:
         self._close_dialog()
-        self._session.show_message(f"Exported to {file}")
+        text = f"Exported to {file}"
+        self._session.show_message(f"{text}. {warning}" if warning else text, bool(warning))
         self.finished.emit(str(file))
 
     def _report_error(self, error: Exception) -> None:

@@ -26,6 +26,12 @@ from zarrfs_viewer.state.view_state import ViewIntent, Viewport, with_position
 __all__ = ["PictureActions"]
 
 NO_IMAGE = "No image is open."
+MAX_LISTED_SLICES = 10
+
+Drawn = tuple[QImage, str]
+"""A picture, and the reason why parts of it are blank."""
+Draw = Callable[[int | None], Drawn]
+"""Draws the slice at a position of the axis of a movie, or the displayed slice."""
 
 
 class PictureActions(QObject):
@@ -47,17 +53,18 @@ class PictureActions(QObject):
         canvas, overlays = self._panes.main.canvas, self._session.overlays
         viewport, with_bar = canvas.viewport, canvas.layers.show_scale_bar
         self._session.run_in_worker(
-            lambda: draw_picture(render_view(image, intent, viewport, overlays), with_bar),
-            self._put_on_clipboard,
-            "picture",
+            lambda: _draw(image, intent, viewport, overlays, with_bar), self._put_on_clipboard, "picture"
         )
 
-    def _put_on_clipboard(self, picture: QImage) -> None:
+    def _put_on_clipboard(self, drawn: Drawn) -> None:
+        picture, error = drawn
         clipboard = QGuiApplication.clipboard()
         if clipboard is not None:
             clipboard.setImage(picture)
+            size = f"{picture.width()} x {picture.height()} pixels"
+            note = _blank_picture(error)
             self._session.show_message(
-                f"Copied a picture of {picture.width()} x {picture.height()} pixels to the clipboard."
+                " ".join(filter(None, (f"Copied a picture of {size} to the clipboard.", note))), bool(note)
             )
 
     def ask_picture(self) -> None:
@@ -100,7 +107,7 @@ class PictureActions(QObject):
         """Write the picture that is selected in a dialog. Returns at once."""
         draw = self._drawing(dialog.viewport(), dialog.scale_bar.isChecked())
         if draw is not None:
-            self._exporter.run(lambda _: write_png(file, draw(None)), file)
+            self._exporter.run(lambda _: _write_picture(file, draw), file)
 
     def write_movie(self, dialog: PictureDialog, file: Path) -> None:
         """Write the movie that is selected in a dialog. Returns at once."""
@@ -109,35 +116,58 @@ class PictureActions(QObject):
         if draw is not None:
             self._exporter.run(lambda progress: _write_movie(movie, file, draw, progress), file)
 
-    def _drawing(
-        self, viewport: Viewport, with_bar: bool, axis: int | None = None
-    ) -> Callable[[int | None], Pixels] | None:
+    def _drawing(self, viewport: Viewport, with_bar: bool, axis: int | None = None) -> Draw | None:
         """Return a function that draws the slice at a position of an axis. Call the function on a worker thread."""
         image, intent, overlays = self._session.image, self._session.intent, self._session.overlays
         if image is None or intent is None:
             return None
-        return lambda position: _draw(image, intent, viewport, overlays, with_bar, axis, position)
+
+        def draw(position: int | None) -> Drawn:
+            if axis is None or position is None:
+                return _draw(image, intent, viewport, overlays, with_bar)
+            return _draw(image, with_position(intent, axis, position), viewport, overlays, with_bar)
+
+        return draw
 
 
 def _draw(
-    image: Image,
-    intent: ViewIntent,
-    viewport: Viewport,
-    overlays: tuple[Image, ...],
-    with_bar: bool,
-    axis: int | None,
-    position: int | None,
-) -> Pixels:
-    if axis is not None and position is not None:
-        intent = with_position(intent, axis, position)
-    return to_pixels(draw_picture(render_view(image, intent, viewport, overlays), with_bar))
+    image: Image, intent: ViewIntent, viewport: Viewport, overlays: tuple[Image, ...], with_bar: bool
+) -> Drawn:
+    frame = render_view(image, intent, viewport, overlays, skip_corrupt=True)
+    return draw_picture(frame, with_bar), frame.errors[0].message if frame.errors else ""
 
 
-def _write_movie(
-    movie: MovieChoice, file: Path, draw: Callable[[int | None], Pixels], progress: Progress
-) -> None:
+def _write_picture(file: Path, draw: Draw) -> str:
+    """Write a picture, and return a note for the user."""
+    picture, error = draw(None)
+    write_png(file, to_pixels(picture))
+    return _blank_picture(error)
+
+
+def _blank_picture(error: str) -> str:
+    return f"Parts of it are blank, because their chunks cannot be read: {error}" if error else ""
+
+
+def _write_movie(movie: MovieChoice, file: Path, draw: Draw, progress: Progress) -> str:
+    """Write a movie, and return a note for the user. A corrupt chunk does not end it: its pixels are blank."""
+    errors: dict[int, str] = {}
+
+    def draw_slice(position: int) -> Pixels:
+        picture, error = draw(position)
+        if error:
+            errors[position] = error
+        return to_pixels(picture)
+
     positions = movie_positions(movie.first, movie.last, movie.step)
     if movie.format == "mp4":
-        write_mp4(file, positions, draw, movie.frames_per_second, progress)
+        write_mp4(file, positions, draw_slice, movie.frames_per_second, progress)
     else:
-        write_series(file, file_name(file.name), positions, draw, write_png, progress)
+        write_series(file, file_name(file.name), positions, draw_slice, write_png, progress)
+    if not errors:
+        return ""
+    numbers = ", ".join(map(str, list(errors)[:MAX_LISTED_SLICES]))
+    more = ", ..." if len(errors) > MAX_LISTED_SLICES else ""
+    return (
+        f"Parts of {len(errors)} of {len(positions)} slices are blank, because their chunks cannot be read "
+        f"(slice {numbers}{more}): {next(iter(errors.values()))}"
+    )
