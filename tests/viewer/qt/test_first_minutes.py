@@ -10,7 +10,7 @@ import pytest
 from PyQt6.QtCore import QEvent, QMimeData, QObject, QSettings, Qt, QUrl
 from PyQt6.QtGui import QColor, QImage
 from PyQt6.QtTest import QTest
-from PyQt6.QtWidgets import QApplication, QDockWidget, QWidget
+from PyQt6.QtWidgets import QAbstractSpinBox, QApplication, QDockWidget, QWidget
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.qt.window import opening
 from zarrfs_viewer.qt.window.banner import Banner
@@ -85,6 +85,43 @@ def test_a_thumbnail_is_saved_and_the_location_opens_from_the_start_page(
     assert item.data(LOCATION) == str(path)
     wait_until_opened(qtbot, window, lambda: window.empty.list.itemClicked.emit(item))
     assert "Hierarchy" in docks(window)
+
+
+def test_a_window_that_is_closed_at_once_leaves_a_thumbnail(
+    open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.zarr"
+    zarrfs.create_array(path, data=np.arange(64, dtype="u1").reshape(8, 8), chunks=(8, 8))
+    window = open_in_window(path)
+    file = window.recent.thumbnail(str(path))
+    # As if the window were closed before the delay has passed.
+    window.thumbnails._timer.stop()
+    window.thumbnails._written_location = ""
+    file.unlink(missing_ok=True)
+    window.close()
+    picture = QImage(str(file))
+    assert len({picture.pixelColor(x, picture.height() // 2).value() for x in range(picture.width())}) > 1
+
+
+def test_the_tab_key_follows_the_rows_from_above(open_in_window: OpenInWindow, tmp_path: Path) -> None:
+    data = np.zeros((3, 4, 8, 8), "u1")
+    zarrfs.create_array(tmp_path / "a.zarr", data=data, dimension_names=["t", "z", "y", "x"])
+    window = open_in_window(tmp_path / "a.zarr")
+    QApplication.processEvents()  # the rows of the channels follow
+    widget: QWidget | None = window.canvas
+    names = []
+    while widget is not None and (widget is not window.canvas or not names):
+        is_inner = isinstance(widget.parent(), QAbstractSpinBox)
+        if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.isVisible() and not is_inner:
+            names.append(widget.accessibleName() or getattr(widget, "text", str)())
+        widget = widget.nextInFocusChain()
+    slices = [name for name in names if name.startswith(("Image", "Slice", "Play along", "Slab"))]
+    row = ["Slice", "Slice", "Play"]
+    assert [name.split()[0] for name in slices] == ["Image", *row, *row, "Slab", "Slices"]
+    assert names[: len(slices)] == slices
+    channel = [name for name in names if "Channel 0" in name or name == "Whole stack"]
+    assert channel[0] == "Show Channel 0"
+    assert channel[-1] == "Whole stack"
 
 
 def test_a_location_that_was_forgotten_has_no_thumbnail(recent: RecentLocations) -> None:

@@ -28,7 +28,11 @@ from PyQt6.QtWidgets import (
 from zarrfs_viewer.qt.panels.range_slider import RangeSlider
 from zarrfs_viewer.qt.support.number_box import NumberBox
 from zarrfs_viewer.qt.support.plain_text import allow_narrow, button_text, plain, plain_name, tooltip
-from zarrfs_viewer.qt.support.widgets import ignore_wheel_unless_focused, return_focus_on_enter, tool_button
+from zarrfs_viewer.qt.support.widgets import (
+    ignore_wheel_unless_focused,
+    return_focus_on_enter,
+    tool_button,
+)
 from zarrfs_viewer.state.colormaps import COLOR_BLIND_SAFE, NAMES, lookup
 from zarrfs_viewer.state.luts import lut_title
 from zarrfs_viewer.state.view_state import ChannelSettings
@@ -218,6 +222,11 @@ class ChannelRow(QFrame):
         layout.setSpacing(4)
         layout.addLayout(header)
         layout.addWidget(self.details)
+
+    def focus_order(self) -> tuple[QWidget, ...]:
+        """Return the widgets in the order of the Tab key: the details follow the first row."""
+        fields = (self.low, self.high, self.colormap, self.gamma, self.automatic, self.invert, self.solo)
+        return (self.visible, self.color, *fields, self.component)
 
     def set_selected(self, on: bool) -> None:
         """Show the details of the selected channel."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 
 from PyQt6.QtCore import pyqtSignal
 from PyQt6.QtWidgets import QCheckBox, QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
@@ -10,7 +11,7 @@ from PyQt6.QtWidgets import QCheckBox, QFrame, QHBoxLayout, QPushButton, QScroll
 from zarrfs_viewer.qt.panels.channel_row import ChannelRow
 from zarrfs_viewer.qt.panels.histogram_plot import HistogramPlot
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, allow_narrow, button_text, plain
-from zarrfs_viewer.qt.support.widgets import search_box
+from zarrfs_viewer.qt.support.widgets import search_box, set_tab_order
 from zarrfs_viewer.rendering.contrast import Histogram
 from zarrfs_viewer.state.view_state import ChannelSettings
 
@@ -104,6 +105,9 @@ class ChannelsPanel(QWidget):
             row.set_selected(False)
             self._column.insertWidget(number, row)
             self.rows.append(row)
+        # The rows are newer than the widgets below them.
+        fields = chain.from_iterable(row.focus_order() for row in self.rows)
+        set_tab_order(*fields, self.volume, self.logarithmic)
         self.current = -1
         self.filter.clear()
         self.tools.setVisible(len(channels) >= MIN_FILTERED_CHANNELS)

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 
 from PyQt6.QtCore import Qt, QTimer, pyqtSignal
-from PyQt6.QtWidgets import (
-    QComboBox,
-    QGridLayout,
-    QSlider,
-    QSpinBox,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PyQt6.QtWidgets import QComboBox, QGridLayout, QSlider, QSpinBox, QToolButton, QVBoxLayout, QWidget
 
 from zarrfs_viewer.analysis.readout import format_coordinate, short_unit
 from zarrfs_viewer.images.image import Image
@@ -60,6 +53,7 @@ class DimensionsPanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._sliders: dict[int, QSlider] = {}
+        self._boxes: dict[int, QSpinBox] = {}
         self._labels: dict[int, FixedSizeLabel] = {}
         self._buttons: dict[int, QToolButton] = {}
         self._image: Image | None = None
@@ -132,9 +126,8 @@ class DimensionsPanel(QWidget):
             if widget is not None:
                 widget.setParent(None)
                 widget.deleteLater()
-        self._sliders.clear()
-        self._labels.clear()
-        self._buttons.clear()
+        for widgets in (self._sliders, self._boxes, self._labels, self._buttons):
+            widgets.clear()
         self._image = image
         self._level = 0
         if image is not None and intent is not None:
@@ -150,6 +143,11 @@ class DimensionsPanel(QWidget):
         self.slab.setVisible(bool(self._sliders))
         if intent is not None:
             self.show_intent(intent)
+
+    def focus_order(self) -> tuple[QWidget, ...]:
+        """Return the widgets in the order of the Tab key: the rows from above."""
+        rows = [(slider, self._boxes[axis], self._buttons[axis]) for axis, slider in self._sliders.items()]
+        return (*chain(*rows), self.mode, self.axis, self.thickness, self.rate, self.repeat)
 
     def create_first_row(self) -> None:
         """Create and delete a row: the first row takes PyQt several times as long as the next ones."""
@@ -188,7 +186,8 @@ class DimensionsPanel(QWidget):
         title.setMinimumWidth(20)
         for column, widget in enumerate((title, slider, box, label, play)):
             self._grid.addWidget(widget, row, column)
-        self._sliders[axis], self._labels[axis], self._buttons[axis] = slider, label, play
+        self._sliders[axis], self._boxes[axis] = slider, box
+        self._labels[axis], self._buttons[axis] = label, play
 
     def show_intent(self, intent: ViewIntent) -> None:
         """Display settings that were changed elsewhere, without emitting signals."""

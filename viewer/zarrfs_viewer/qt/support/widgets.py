@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from PyQt6.QtCore import QEvent, QObject, Qt, pyqtSignal
 from PyQt6.QtGui import QGuiApplication, QKeyEvent, QPalette
 from PyQt6.QtWidgets import (
@@ -23,6 +25,7 @@ __all__ = [
     "ignore_wheel_unless_focused",
     "return_focus_on_enter",
     "search_box",
+    "set_tab_order",
     "tool_button",
 ]
 
@@ -124,3 +127,9 @@ def tool_button(text: str, tip: str, checkable: bool = False) -> QToolButton:
     button.setAccessibleName(plain(tip))
     button.setCheckable(checkable)
     return button
+
+
+def set_tab_order(*widgets: QWidget) -> None:
+    """Let the Tab key give the focus to these widgets in this order."""
+    for widget, following in pairwise(widgets):
+        QWidget.setTabOrder(widget, following)

@@ -26,7 +26,7 @@ class LocationThumbnails(QObject):
         self._session = session
         self._canvas = canvas
         self._recent = recent
-        self._saved_location = ""
+        self._saved_location = self._written_location = ""
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(DELAY_MILLISECONDS)
@@ -39,19 +39,40 @@ class LocationThumbnails(QObject):
             self._timer.start()
 
     def stop(self) -> None:
-        """Stop the timer."""
-        self._timer.stop()
+        """Stop the timer. If the thumbnail is not written yet, it is written now, which takes a few milliseconds.
 
-    def _save(self) -> None:
+        A picture that is not complete does not replace an older thumbnail.
+        """
+        self._timer.stop()
+        shown = self._picture()
+        if shown is not None and shown[0] != self._written_location:
+            location, picture, is_complete = shown
+            if is_complete or not self._recent.thumbnail(location).is_file():
+                self._recent.save_thumbnail(location, picture)
+
+    def _picture(self) -> tuple[str, QImage, bool] | None:
+        """Return the displayed location, its picture, and whether it is complete. None without a picture."""
         dataset, frame = self._session.dataset, self._canvas.frame
         if dataset is None or frame is None or frame.state.image is not self._session.image:
-            return
+            return None
         if not frame.pixels.size:  # the image is outside of the canvas
-            return
-        self._saved_location = dataset.location
+            return None
         height, width = frame.pixels.shape
         data: Any = frame.pixels.data
         picture = QImage(data, width, height, width * 4, QImage.Format.Format_ARGB32_Premultiplied).copy()
+        return dataset.location, picture, frame.exact
+
+    def _save(self) -> None:
+        shown = self._picture()
+        if shown is None:
+            return
+        location, picture, _ = shown
+        self._saved_location = location
         self._session.worker.submit(
-            lambda: self._recent.save_thumbnail(dataset.location, picture), lambda _: None, lambda _: None
+            lambda: self._recent.save_thumbnail(location, picture),
+            lambda _: self._remember_written(location),
+            lambda _: None,
         )
+
+    def _remember_written(self, location: str) -> None:
+        self._written_location = location

@@ -16,6 +16,7 @@ from PyQt6.QtGui import QResizeEvent, QShowEvent
 from PyQt6.QtWidgets import QVBoxLayout, QWidget
 
 from zarrfs_viewer.qt.support.plain_text import window_title
+from zarrfs_viewer.qt.support.widgets import set_tab_order
 from zarrfs_viewer.qt.window.actions import CommandPalette, add_actions, show_key_help
 from zarrfs_viewer.qt.window.frame import WindowFrame
 from zarrfs_viewer.qt.window.preferences import Preferences
@@ -29,6 +30,14 @@ if TYPE_CHECKING:
     from zarrfs_viewer.state.view_state import ViewIntent
 
 __all__ = ["MainWindow"]
+
+PART_MODULES = """
+session window.free_memory window.settings_writer canvas.panes panels.dimensions_panel window.banner
+window.side_panels window.status panels.saved_views window.contrast_actions window.image_actions
+window.location_thumbnails window.opening window.preference_actions window.commands window.features
+window.last_session
+"""
+"""The modules of ``zarrfs_viewer.qt`` that create the parts of a window."""
 
 
 class MainWindow(WindowFrame):
@@ -46,25 +55,7 @@ class MainWindow(WindowFrame):
     new_window_requested = pyqtSignal()
     location_window_requested = pyqtSignal(str)
 
-    part_modules = (
-        "zarrfs_viewer.qt.session",
-        "zarrfs_viewer.qt.window.free_memory",
-        "zarrfs_viewer.qt.window.settings_writer",
-        "zarrfs_viewer.qt.canvas.panes",
-        "zarrfs_viewer.qt.panels.dimensions_panel",
-        "zarrfs_viewer.qt.window.banner",
-        "zarrfs_viewer.qt.window.side_panels",
-        "zarrfs_viewer.qt.window.status",
-        "zarrfs_viewer.qt.panels.saved_views",
-        "zarrfs_viewer.qt.window.contrast_actions",
-        "zarrfs_viewer.qt.window.image_actions",
-        "zarrfs_viewer.qt.window.location_thumbnails",
-        "zarrfs_viewer.qt.window.opening",
-        "zarrfs_viewer.qt.window.preference_actions",
-        "zarrfs_viewer.qt.window.commands",
-        "zarrfs_viewer.qt.window.features",
-        "zarrfs_viewer.qt.window.last_session",
-    )
+    part_modules = tuple(f"zarrfs_viewer.qt.{name}" for name in PART_MODULES.split())
 
     def __init__(self, settings: QSettings | None = None, in_steps: bool = False) -> None:
         """Create the window. With ``in_steps`` most parts do not exist before ``complete_in_steps`` creates them."""
@@ -181,7 +172,7 @@ class MainWindow(WindowFrame):
         session.failed.connect(self._show_failure)
         session.dataset_changed.connect(self._show_dataset)
         session.image_changed.connect(self._show_image)
-        session.axes_changed.connect(lambda: self.dimensions.show_image(session.image, session.intent))
+        session.axes_changed.connect(self._show_axes)
         session.intent_changed.connect(self._show_intent)
         session.worker.busy.connect(self.status.show_task_count)
         self.panes.frame_shown.connect(self._show_frame)
@@ -265,6 +256,10 @@ class MainWindow(WindowFrame):
         self.stack.setCurrentIndex(0)
         if not self.tree_panel.model.tops:
             self.docks.hide()
+
+    def _show_axes(self) -> None:
+        self.dimensions.show_image(self.session.image, self.session.intent)
+        set_tab_order(self.canvas, *self.dimensions.focus_order())
 
     def _show_image(self) -> None:
         self.contrast.forget_slice()
