@@ -111,8 +111,9 @@ def _system_calls(command: list[str]) -> int:
 
 def _instructions(command: list[str]) -> int:
     options = ["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
-    # The order of sets, and with it the work, depends on the hash seed.
-    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    # The order of sets, and with it the work, depends on the hash seed. The threads of OpenBLAS, which NumPy starts,
+    # wait in a loop for some time: their instructions would differ between two processes by millions.
+    environment = {**os.environ, "PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
     prefix = ["setarch", "-R"] if shutil.which("setarch") else []
     done = subprocess.run(
         [*prefix, "valgrind", *options, *command],
