@@ -336,6 +336,42 @@ def test_chunks_that_are_locked_are_returned(tmp_path: Path) -> None:
     np.testing.assert_array_equal(array[...], VALUES)
 
 
+def test_locks_are_held_until_the_budget_of_time_is_used_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A chunk that another thread has locked is written natively if it is unlocked before its turn comes."""
+    array = zarrfs.create_array(tmp_path, shape=VALUES.shape, dtype="uint16", chunks=(5, 8, 10))
+    held, release = threading.Event(), threading.Event()
+    batches: list[int] = []
+    last = tuple((length - 1) // chunk for length, chunk in zip(VALUES.shape, (5, 8, 10), strict=True))
+
+    def hold() -> None:
+        with array._storage.lock(last):
+            held.set()
+            release.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(60)
+    write_batch = native_writing._write_batch
+
+    def write_one_batch(*arguments: Any) -> None:
+        if batches:
+            release.set()
+            thread.join()
+        batches.append(arguments[2])
+        write_batch(*arguments)
+
+    monkeypatch.setattr(native_writing, "BUDGET_NS", 1)
+    monkeypatch.setattr(native_writing, "CORES", 1)
+    monkeypatch.setattr(native_writing, "_write_batch", write_one_batch)
+    with native() as record:
+        array[...] = VALUES
+    assert record.returned == 0
+    assert len(batches) > 2
+    np.testing.assert_array_equal(array[...], VALUES)
+
+
 def test_a_forked_process_writes(tmp_path: Path) -> None:
     array = zarrfs.create_array(tmp_path, shape=VALUES.shape, dtype="uint16", chunks=(5, 8, 10))
     with native() as record:

@@ -61,9 +61,10 @@ MIN_TASK_NBYTES = 64 << 10
 MIN_TASK_FILES = 8
 """A further thread is used for each so many decoded bytes or files: starting a thread takes as long as writing them."""
 
-MAX_BATCH_VALUES = 512
-MAX_BATCH_NBYTES = 64 << 20
-"""The number of chunks or shards, and their decoded size, whose locks are held at a time."""
+MAX_BATCH_VALUES = 2048
+"""The number of chunks or shards whose locks are held at a time, until they are written or the budget of time of a call
+is used up. Each batch starts the threads again and waits for the one that ends last.
+"""
 
 MAX_RETURNED = 64
 """If the library returns more chunks, the Python executor writes all that are left."""
@@ -216,8 +217,6 @@ class _NativeWrite:
         inner_count = prod(native.shard.grid[i] for i in range(data.ndim)) if native.shard.present else 1
         if native.shard.present and threads > 1 and count < 4 * threads:
             structure.parts = max(1, min(4 * threads, inner_count))
-        value_nbytes = native.chain.nbytes * inner_count
-        self.batch = max(1, min(MAX_BATCH_VALUES, MAX_BATCH_NBYTES // value_nbytes), threads)
 
     def begin(self) -> int:
         """Return the position of the next value."""
@@ -250,7 +249,8 @@ def _execute(write: _NativeWrite, storage: ArrayStorage) -> Generator[Sequence[i
     returned = 0
     try:
         while (first := write.begin()) < count and returned <= MAX_RETURNED:
-            end = min(first + write.batch, count)
+            check_stopped()
+            end = min(first + MAX_BATCH_VALUES, count)
             pending += islice(coords, end - first - len(pending))
             _write_batch(write, storage, first, pending)
             done = write.begin()
@@ -271,21 +271,20 @@ def _execute(write: _NativeWrite, storage: ArrayStorage) -> Generator[Sequence[i
 def _write_batch(
     write: _NativeWrite, storage: ArrayStorage, first: int, chunks: Sequence[tuple[int, ...]]
 ) -> None:
-    """Write chunks, of which ``first`` is the position of the first one, until one fails."""
+    """Write chunks, of which ``first`` is the position of the first one, until one fails or the budget is used up."""
     structure = write.structure
     reference = ctypes.byref(structure)
     held: list[RLock] = []
     try:
         for position, coords in enumerate(chunks, first):
             lock = storage.lock(coords)
-            if lock.acquire(blocking=False):
+            is_free = lock.acquire(blocking=False)
+            if is_free:
                 held.append(lock)
-            else:
-                write.unwritten[position] = 1
+            # The chunk may have been locked when an earlier batch ended before it.
+            write.unwritten[position] = not is_free
         structure.limit = (first + len(chunks)) * structure.parts
-        # After each call signals are handled.
-        while write.writer.execute(reference) and not structure.failed:
-            check_stopped()
+        write.writer.execute(reference)
     finally:
         storage.changed_all(chunks[: write.begin() - first])
         for lock in held:
