@@ -186,6 +186,22 @@ def test_swapped_elements_in_another_order_are_read_in_blocks(dtype: str) -> Non
     pool.close()
 
 
+def test_blocks_that_are_not_in_use_occupy_less_than_those_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block, "IN_USE_SECONDS", TIMEOUT)
+    monkeypatch.setattr(block, "LATE_SECONDS", TIMEOUT)
+    pool = BlockPool(800, idle_nbytes=400)
+
+    def get(key: int, nbytes: int, read: int) -> int:
+        assert pool.get(key, nbytes, lambda data: None, lambda: 1, (0, read)) is not None
+        return pool.nbytes
+
+    assert [get(key, 100, 100) for key in range(6)] == [100, 200, 300, 400, 400, 400]
+    assert [get(key, 100, 50) for key in range(6, 14)] == [400, 400, 400, 400, 500, 600, 700, 800]
+    pool.clear()
+    assert [get(key, 300, 300) for key in range(3)] == [300, 600, 600], "there is room for two blocks"
+    pool.close()
+
+
 def test_random_reads_assemble_no_blocks() -> None:
     _, array = counted(chunks=(16, 64, 64))
     pool = BlockPool(4 * MIB)

@@ -36,10 +36,12 @@ class BlockStore:
 
     Attributes:
         capacity: the maximum number of bytes of all blocks.
+        idle_nbytes: if blocks occupy more than this, and there are more than two, those not in use are dropped.
     """
 
-    def __init__(self, capacity: int, statistics: PoolStatistics) -> None:
+    def __init__(self, capacity: int, idle_nbytes: int, statistics: PoolStatistics) -> None:
         self.capacity = capacity
+        self.idle_nbytes = idle_nbytes
         self._statistics = statistics
         self._blocks: OrderedDict[Hashable, Block] = OrderedDict()
         self._nbytes = 0
@@ -182,10 +184,12 @@ class BlockStore:
     def _make_room(self, nbytes: int, memory: list[Bytes]) -> bool:
         """Drop the least recently used blocks that are not in use until there is room. Return whether there is.
 
-        Memory of a dropped block of ``nbytes`` bytes that nothing refers to is added to ``memory``.
+        Blocks that are in use may occupy the whole capacity, others less. Memory of a dropped block of ``nbytes`` bytes
+        that nothing refers to is added to ``memory``.
         """
+        limit = min(self.capacity, max(self.idle_nbytes, 2 * nbytes))
         for key in list(self._blocks):
-            if self._nbytes + nbytes <= self.capacity:
+            if self._nbytes + nbytes <= limit:
                 break
             block = self._blocks[key]
             if not block.is_in_use:

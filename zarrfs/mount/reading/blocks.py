@@ -20,9 +20,13 @@ from zarrfs.mount.reading.block_store import BlockStore
 from zarrfs.mount.reading.pool_statistics import PoolStatistics
 from zarrfs.mount.reading.streams import REVALIDATION_SECONDS, Bytes
 
-__all__ = ["DEFAULT_POOL_NBYTES", "MAX_REMOTE_ASSEMBLY_SECONDS", "BlockPool"]
+__all__ = ["DEFAULT_IDLE_NBYTES", "DEFAULT_POOL_NBYTES", "MAX_REMOTE_ASSEMBLY_SECONDS", "BlockPool"]
 
 DEFAULT_POOL_NBYTES = 64 << 20
+DEFAULT_IDLE_NBYTES = 48 << 20
+"""The limits of the memory for blocks if it is not a part of the cache. A pass may need 64 MiB in addition to the
+cache, and the encoded chunks, the buffers of the decoders and of the requests need some 20 MiB of them.
+"""
 
 MIN_BLOCKS_PER_POOL = 2
 """The pool has room for two blocks: one is read while the next one is assembled."""
@@ -54,19 +58,23 @@ class BlockPool:
 
     If more files are read at the same time than the pool has blocks for, they take turns: a block stays until it has
     been read, and the reads of other files wait for it. Each block would otherwise be assembled again for each request.
+
+    ``idle_nbytes`` limits the memory of blocks that are kept although no read in progress needs them, by default to the
+    capacity. Two blocks may always be present.
     """
 
     def __init__(
         self,
         capacity: int = DEFAULT_POOL_NBYTES,
         *,
+        idle_nbytes: int | None = None,
         is_immutable: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.is_immutable = is_immutable
         self.statistics = PoolStatistics()
         self._clock = clock
-        self._store = BlockStore(capacity, self.statistics)
+        self._store = BlockStore(capacity, capacity if idle_nbytes is None else idle_nbytes, self.statistics)
         self._lock = threading.Lock()
         self._executor: ThreadPoolExecutor | None = None
         self._hurried_blocks = 0

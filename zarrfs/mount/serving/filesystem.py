@@ -15,7 +15,7 @@ from zarrfs.mount.fuse.error_numbers import ErrorLog
 from zarrfs.mount.fuse.operations import ZarrOperations
 from zarrfs.mount.fuse.permissions import Permissions
 from zarrfs.mount.options import MountOptions, default_cache_size
-from zarrfs.mount.reading.blocks import DEFAULT_POOL_NBYTES, BlockPool
+from zarrfs.mount.reading.blocks import DEFAULT_IDLE_NBYTES, DEFAULT_POOL_NBYTES, BlockPool
 from zarrfs.mount.serving.dispatch import Dispatcher
 from zarrfs.mount.serving.sources import display_location, open_sources, source_names
 from zarrfs.mount.serving.statistics import MountDescription, MountStatistics
@@ -47,7 +47,11 @@ class Filesystem:
         self._options = options
         self._cache_size = cache_size
         self._nodes = open_sources(locations, options, cache_size - blocks_nbytes, access)
-        self._pool = BlockPool(blocks_nbytes or DEFAULT_POOL_NBYTES, is_immutable=options.immutable)
+        self._pool = BlockPool(
+            blocks_nbytes or DEFAULT_POOL_NBYTES,
+            idle_nbytes=blocks_nbytes or DEFAULT_IDLE_NBYTES,
+            is_immutable=options.immutable,
+        )
         names = source_names(locations)
         self._trees = {
             name: Tree(
