@@ -55,6 +55,8 @@ class BlockReader:
         self._current: Window | None = None
         self._direct: dict[threading.Event, tuple[int, int]] = {}
         self._lock = threading.Lock()
+        self._located = (0, 0, 0)
+        """The block that was read last, its first byte and its end: most requests are for the same block."""
         self._pass = (-2, float("-inf"))
         """The last block of a sequential access, and when it was read."""
 
@@ -64,8 +66,11 @@ class BlockReader:
         A sequential read assembles the block that contains the range and, with ``read_ahead``, starts to assemble the
         next one. Other reads use blocks that are present and read the rest from the engine.
         """
-        first = self.grid.find(offset)
-        start, stop = self.grid.bounds(first)
+        first, start, stop = self._located
+        if not start <= offset < stop:
+            first = self.grid.find(offset)
+            start, stop = self.grid.bounds(first)
+            self._located = first, start, stop
         if offset + size <= stop:
             data = self.pool.find_current((self._key, first), offset - start, offset - start + size)
             if data is None:

@@ -109,6 +109,7 @@ class VirtualFileContent:
     def __init__(self, segments: Sequence[Segment]) -> None:
         self._segments: list[Segment] = []
         self._starts: list[int] = []
+        self._ends: list[int] = []
         self._skipped: list[int] = []
         self.size = 0
         for segment in segments:
@@ -121,6 +122,7 @@ class VirtualFileContent:
                 self._starts.append(self.size)
                 self._skipped.append(skipped)
                 self.size += segment.nbytes
+                self._ends.append(self.size)
 
     @property
     def in_memory(self) -> bool:
@@ -156,19 +158,27 @@ class VirtualFileContent:
             return False
         return all(_continues(old, new) for old, new in pairs)
 
-    def parts(self, offset: int, size: int) -> Iterator[tuple[Segment, int, int]]:
-        """Yield (segment, offset in it, length) for each segment that a range intersects, in order.
+    def locate(self, offset: int) -> tuple[Segment, int, int]:
+        """Return the segment that contains a byte of the file, the offset of the byte in it, and the number of bytes of
+        the file from there to the end of the segment.
 
-        The range is clipped to the file. Instead of a part of a segment, the segment itself is yielded.
+        Instead of a part of a segment, the segment itself is returned.
+        """
+        index = bisect_right(self._starts, offset) - 1
+        start = self._skipped[index] + offset - self._starts[index]
+        return self._segments[index], start, self._ends[index] - offset
+
+    def parts(self, offset: int, size: int) -> Iterator[tuple[Segment, int, int]]:
+        """Yield (segment, offset in it, length) for each segment that a range intersects, in order; see ``locate``.
+
+        The range is clipped to the file.
         """
         stop = min(offset + size, self.size)
-        index = bisect_right(self._starts, offset) - 1
         while offset < stop:
-            end = self._starts[index + 1] if index + 1 < len(self._starts) else self.size
-            length = min(stop, end) - offset
-            yield self._segments[index], self._skipped[index] + offset - self._starts[index], length
+            segment, start, available = self.locate(offset)
+            length = min(stop - offset, available)
+            yield segment, start, length
             offset += length
-            index += 1
 
     def read_into(self, offset: int, out: memoryview) -> int:
         """Fill ``out`` from ``offset``, as far as the file goes. Return the number of bytes."""

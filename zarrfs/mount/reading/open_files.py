@@ -77,21 +77,20 @@ class OpenFile:
         return self._read(offset, size)
 
     def _read(self, offset: int, size: int) -> Any:
-        count = max(0, min(size, self.content.size - offset))
+        content = self.content
+        count = max(0, min(size, content.size - offset))
         if not count:
             return (ctypes.c_ubyte * 0)()
         pattern = self._pattern.record(offset, count)
-        parts = list(self.content.parts(offset, count))
-        if len(parts) == 1:
-            segment, start, _ = parts[0]
-            if isinstance(segment, StreamSegment):
-                data: Any = self._read_stream(segment, start, count, pattern)
-                # The array keeps the memory of the data alive, and saves a copy.
-                return (ctypes.c_ubyte * count).from_buffer(data)
+        segment, start, available = content.locate(offset)
+        if count <= available and isinstance(segment, StreamSegment):
+            data: Any = self._read_stream(segment, start, count, pattern)
+            # The array keeps the memory of the data alive, and saves a copy.
+            return (ctypes.c_ubyte * count).from_buffer(data)
         buffer = (ctypes.c_ubyte * count)()
         view = memoryview(buffer).cast("B")
         done = 0
-        for segment, start, length in parts:
+        for segment, start, length in content.parts(offset, count):
             target = view[done : done + length]
             if isinstance(segment, StreamSegment):
                 target[:] = self._read_stream(segment, start, length, pattern).data
