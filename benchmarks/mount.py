@@ -39,7 +39,7 @@ from benchmarks.mount_data import (
     make_many_chunks,
     make_volume,
 )
-from benchmarks.mount_servers import Server, counting_server, null_server, zarrfs_server
+from benchmarks.mount_servers import Server, counting_server, memory_server, null_server, zarrfs_server
 from zarrfs.mount.system.unmounting import unmount
 
 __all__ = ["Result", "Sizes", "run"]
@@ -98,6 +98,7 @@ class Benchmark:
         for volume in VOLUMES:
             tasks[f"cat {volume.name}"] = partial(self.cat, volume)
         tasks |= {
+            "cat of memory": self.cat_of_memory,
             "small cache": self.small_cache,
             "decoded": self.decoded,
             "pread": self.pread,
@@ -143,6 +144,14 @@ class Benchmark:
             self._cat(server)  # Blocks that are read again are kept.
             seconds, cpu = self._cat(server)
             yield Result(f"cat, {volume.name}, cached", seconds, None, null, cpu, "80 %")
+
+    def cat_of_memory(self) -> Iterator[Result]:
+        """A FUSE file system in Python that returns bytes of memory: what the mount could be at best."""
+        nbytes = _file_nbytes(self._volume(VOLUMES[0]))
+        null = self._null(nbytes)
+        with memory_server(nbytes, self._mountpoint) as server:
+            seconds, cpu = min(self._cat(server) for _ in range(2))
+        yield Result("cat, not zarrfs: bytes in the memory of a Python process", seconds, None, null, cpu)
 
     def small_cache(self) -> Iterator[Result]:
         store = self._volume(VOLUMES[0])

@@ -23,7 +23,7 @@ import numpy as np
 
 import zarrfs
 from benchmarks.mount_data import VOLUMES, make_volume
-from benchmarks.mount_servers import Server, null_server, zarrfs_server
+from benchmarks.mount_servers import Server, memory_server, null_server, zarrfs_server
 from zarrfs.engine.parallel import CORES
 
 __all__ = ["main"]
@@ -56,9 +56,13 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _measure(store: Path, mountpoint: Path) -> Iterator[tuple[str, float]]:
     """Yield the names of the parts and their processor times in seconds."""
-    with null_server(zarrfs.open_array(store).nbytes, mountpoint) as server:
+    nbytes = zarrfs.open_array(store).nbytes
+    with null_server(nbytes, mountpoint) as server:
         _pass(server)
         yield "do-nothing FUSE, server and cat", _pass(server)
+    with memory_server(nbytes, mountpoint) as server:
+        _pass(server)
+        yield "FUSE that returns bytes of memory", _pass(server)
     yield "engine, into memory that exists", _engine(store)
     with zarrfs_server(store, mountpoint) as server:
         yield "mount, cold", _pass(server)

@@ -1,8 +1,8 @@
-"""The processes that the benchmark of the mount measures: ``zarrfs mount``, a file system that does nothing but return
+"""The processes that the benchmark of the mount measures: ``zarrfs mount``, file systems that do nothing but return
 bytes, and a mount that counts the bytes that it reads from the store.
 
-``python -m benchmarks.mount_servers null SIZE MOUNTPOINT`` and ``... counting DIRECTORY MOUNTPOINT CACHE_SIZE FILE``
-run the last two in the foreground.
+``python -m benchmarks.mount_servers null SIZE MOUNTPOINT``, ``... memory SIZE MOUNTPOINT`` and
+``... counting DIRECTORY MOUNTPOINT CACHE_SIZE FILE`` run the others in the foreground.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from typing import Any
 
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.mount.options import MountOptions
+from zarrfs.mount.reading.block import new_memory
 from zarrfs.mount.serving.binding import load_binding
 from zarrfs.mount.serving.serving import serve
 from zarrfs.mount.system.mount_table import is_mounted
 from zarrfs.mount.system.unmounting import unmount
 from zarrfs.testing import CountingStore
 
-__all__ = ["Server", "counting_server", "null_server", "zarrfs_server"]
+__all__ = ["Server", "counting_server", "memory_server", "null_server", "zarrfs_server"]
 
 START_TIMEOUT_SECONDS = 60.0
 READ_LIMIT = 1 << 20
@@ -108,8 +109,19 @@ def zarrfs_server(location: Path, mountpoint: Path, *options: str) -> Any:
 
 
 def null_server(size: int, mountpoint: Path) -> Any:
-    """Mount a file ``a.raw`` of ``size`` bytes that are not computed. A context manager of a Server."""
+    """Mount a file ``a.raw`` of ``size`` bytes that are not computed. A context manager of a Server.
+
+    All requests are answered from the same 1 MiB, which stays in the cache of the processor.
+    """
     return _serving(["benchmarks.mount_servers", "null", str(size), str(mountpoint)], mountpoint)
+
+
+def memory_server(size: int, mountpoint: Path) -> Any:
+    """Mount a file ``a.raw`` of ``size`` bytes that are in memory. A context manager of a Server.
+
+    It does what every file system has to do that returns the bytes of an array, and nothing else.
+    """
+    return _serving(["benchmarks.mount_servers", "memory", str(size), str(mountpoint)], mountpoint)
 
 
 def counting_server(location: Path, mountpoint: Path, cache_size: int, report: Path) -> Any:
@@ -127,19 +139,22 @@ def counting_server(location: Path, mountpoint: Path, cache_size: int, report: P
     )
 
 
-def _serve_null(size: int, mountpoint: str) -> None:
+def _serve_null(size: int, mountpoint: str, is_in_memory: bool) -> None:
     options = {"ro": True, "auto_cache": True, "fsname": "null", "subtype": "zarrfs"}
-    load_binding().run(_NullOperations(size), mountpoint, options)
+    load_binding().run(_NullOperations(size, is_in_memory), mountpoint, options)
 
 
 class _NullOperations:
-    """A directory with a file ``a.raw`` of ``size`` bytes."""
+    """A directory with a file ``a.raw`` of ``size`` bytes, of which all or only the first are in memory."""
 
     use_ns = True
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, is_in_memory: bool) -> None:
         self._size = size
-        self._buffer = (ctypes.c_ubyte * READ_LIMIT)()
+        self._is_in_memory = is_in_memory
+        # The same memory as for the blocks of a mount. It must be written, so that it does not consist of one page.
+        self._buffer = new_memory(size if is_in_memory else READ_LIMIT)
+        self._buffer.fill(1)
         self._owner = {"st_uid": os.getuid(), "st_gid": os.getgid()}
 
     def getattr(self, path: str, fh: Any = None) -> dict[str, Any]:
@@ -159,7 +174,9 @@ class _NullOperations:
         return 0
 
     def read(self, path: str, size: int, offset: int, fh: Any) -> Any:
-        return (ctypes.c_ubyte * max(0, min(size, self._size - offset))).from_buffer(self._buffer)
+        count = max(0, min(size, self._size - offset))
+        data: Any = self._buffer[offset : offset + count] if self._is_in_memory else self._buffer
+        return (ctypes.c_ubyte * count).from_buffer(data)
 
 
 class _BytesPerKey(CountingStore):
@@ -182,7 +199,7 @@ def _serve_counting(location: str, mountpoint: str, cache_size: int, report: str
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "null":
-        _serve_null(int(sys.argv[2]), sys.argv[3])
+    if sys.argv[1] in ("null", "memory"):
+        _serve_null(int(sys.argv[2]), sys.argv[3], sys.argv[1] == "memory")
     else:
         _serve_counting(sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5])
