@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PyQt6.QtCore import QMimeData, QPointF, Qt, QTimer, QUrl
 from PyQt6.QtGui import QDropEvent, QImage
-from PyQt6.QtWidgets import QDockWidget, QLabel
+from PyQt6.QtWidgets import QDockWidget, QLabel, QMenu
 from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.qt.window.actions import CommandPalette, KeyHelp, key_help
@@ -331,6 +331,9 @@ def test_every_action_has_a_shortcut_and_a_palette_entry(qtbot: QtBot, window: M
     assert help_dialog.keys.topLevelItemCount() == len(key_help(window.actions_by_name))
     assert ("Ctrl+Shift+P", "Command palette") in key_help(window.actions_by_name)
     assert "?" in keys
+    assert [key.toString() for key in window.actions_by_name["keys"].shortcuts()] == ["?", "F1"]
+    file_menu = window.actions_by_name["quit"].associatedObjects()
+    assert [menu.actions()[-1].text() for menu in file_menu if isinstance(menu, QMenu)] == ["&Close"]
 
 
 def test_view_actions_toggle_chunk_grid_labels_and_theme(

@@ -40,7 +40,10 @@ MENUS = ("&File", "&Edit", "&View", "&Image", "&Measure", "&Saved views", "&Help
 
 @dataclass(frozen=True)
 class ActionSpec:
-    """A menu action. ``checked`` is None for an action without a check mark. Actions of a ``group`` are exclusive."""
+    """A menu action. ``checked`` is None for an action without a check mark. Actions of a ``group`` are exclusive.
+
+    Several shortcuts are separated by ``; ``. The first one is shown.
+    """
 
     name: str
     menu: str
@@ -71,7 +74,7 @@ def add_actions(window: QMainWindow, specs: list[ActionSpec]) -> dict[str, QActi
     actions: dict[str, QAction] = {}
     for spec in specs:
         action = QAction(plain(spec.title), window)
-        action.setShortcut(QKeySequence(spec.shortcut))
+        action.setShortcuts(QKeySequence.listFromString(spec.shortcut))
         action.setCheckable(spec.checked is not None)
         action.setChecked(bool(spec.checked))
         if spec.group:

@@ -134,5 +134,5 @@ def command_specs(window: CommandWindow, dark: bool) -> list[ActionSpec]:
             "copy_command", "&Saved views", "Copy &command for view", "Ctrl+Shift+X", views.copy_command
         ),
         ActionSpec("palette", "&Help", "Command &palette...", "Ctrl+Shift+P", window.show_palette),
-        ActionSpec("keys", "&Help", "&Keyboard shortcuts", "?", window.show_keys),
+        ActionSpec("keys", "&Help", "&Keyboard shortcuts", "?; F1", window.show_keys),
     ]

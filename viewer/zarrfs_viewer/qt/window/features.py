@@ -107,5 +107,5 @@ class Features:
 
 
 def merged_specs(specs: list[ActionSpec], added: list[ActionSpec]) -> list[ActionSpec]:
-    """Return the actions with added ones at the end of their menus."""
-    return [spec for menu in MENUS for spec in (*specs, *added) if spec.menu == menu]
+    """Return the actions with added ones at the end of their menus, before the one that closes the window."""
+    return sorted((*specs, *added), key=lambda spec: (MENUS.index(spec.menu), spec.name == "quit"))
