@@ -273,6 +273,7 @@ class WebServer:
         stall_event: if set, the connection is not closed after ``truncate_for`` bytes but waits for this event.
         range_shift: the number of bytes by which the start of a range is wrong.
         sends_content_range: whether the response contains the Content-Range header.
+        sends_content_length: whether the response contains the Content-Length header.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -287,6 +288,7 @@ class WebServer:
         self.stall_event: threading.Event | None = None
         self.range_shift = 0
         self.sends_content_range = True
+        self.sends_content_length = True
         self.lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), partial(_Handler, self))
         self._server.daemon_threads = False
@@ -358,7 +360,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, status: int, data: bytes, content_range: str | None, body: bool) -> None:
         self.send_response(status)
-        self.send_header("Content-Length", str(len(data)))
+        if self.web.sends_content_length:
+            self.send_header("Content-Length", str(len(data)))
         if self.web.supports_ranges:
             self.send_header("Accept-Ranges", "bytes")
         if content_range is not None and self.web.sends_content_range:

@@ -16,7 +16,7 @@ import pytest
 
 import zarrfs
 from tests.engine.stores.servers import FaultyFTPServer, WebServer, faulty_ftp_server, free_port, web_server
-from zarrfs.engine.stores.base import ByteRange
+from zarrfs.engine.stores.base import ByteRange, ValueTooLargeError
 from zarrfs.engine.stores.fsspec.file_systems import open_file_system
 from zarrfs.engine.stores.fsspec.ftp import FTPEntry, _list_directory_text
 from zarrfs.engine.stores.fsspec.http import RangeMismatchError, check_content_range
@@ -244,6 +244,18 @@ def test_a_stalled_http_body_is_a_timeout(uses_ranges: bool, web: WebServer) -> 
         with pytest.raises(StoreError, match="the server did not respond in time; check that the server"):
             store.get_ranges("plain/c/1/1", [ByteRange(3, 50)]) if uses_ranges else store.get("plain/c/1/1")
         web.stall_event.set()
+
+
+@pytest.mark.parametrize("has_length", [True, False])
+def test_a_value_that_is_too_large_is_not_received(has_length: bool, web: WebServer) -> None:
+    with RemoteStore(web.url, read_only=True) as store:
+        web.sends_content_length = has_length
+        web.truncate_for, web.stall_event = lambda path: 150, threading.Event()  # of 200 bytes
+        try:
+            with pytest.raises(ValueTooLargeError, match="has 200 bytes" if has_length else "has 150 bytes"):
+                store.get_within("plain/c/1/1", 100)
+        finally:
+            web.stall_event.set()
 
 
 @pytest.mark.parametrize("has_content_range", [True, False])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, TypeVar
 
-from zarrfs.engine.stores.base import Buffer, ByteRange, check_key
+from zarrfs.engine.stores.base import Buffer, ByteRange, ValueTooLargeError, check_key
 from zarrfs.engine.stores.fsspec.presence import Presence, classify_error
 from zarrfs.errors import KeyNameError, StoreError
 
@@ -104,6 +104,10 @@ class Backend:
         """Return a value, or None if it is missing."""
         return self._none_if_missing(path, lambda: self._fetch(path))
 
+    def read_within(self, path: str, max_nbytes: int) -> Buffer | None:
+        """Return a value as ``read`` does. Raises ValueTooLargeError if it has more than ``max_nbytes`` bytes."""
+        return self._none_if_missing(path, lambda: self._fetch_within(path, max_nbytes))
+
     async def request(self, path: str) -> Buffer:
         """Return a value, as ``read``, in the event loop of the file system. Raises the errors of the library."""
         value: bytes = await self.file_system._cat_file(path)
@@ -137,6 +141,12 @@ class Backend:
 
     def _fetch(self, path: str) -> Buffer:
         value: bytes = self.file_system.cat_file(path)
+        return value
+
+    def _fetch_within(self, path: str, max_nbytes: int) -> Buffer:
+        value = self._fetch(path)
+        if len(value) > max_nbytes:
+            raise ValueTooLargeError(len(value), max_nbytes)
         return value
 
     def _fetch_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:

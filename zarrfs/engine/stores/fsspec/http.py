@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from zarrfs.engine.stores.base import Buffer, ByteRange, check_key
+from zarrfs.engine.stores.base import Buffer, ByteRange, ValueTooLargeError, check_key
 from zarrfs.engine.stores.fsspec.backend import Backend
 
 __all__ = ["HTTPBackend", "RangeMismatchError"]
@@ -40,6 +40,36 @@ class HTTPBackend(Backend):
         """Return the URL of a key."""
         self._check_unicode(key)
         return f"{self._root}/{check_key(key)}{self._query}"
+
+    def _fetch_within(self, path: str, max_nbytes: int) -> Buffer:
+        from fsspec.asyn import sync
+
+        value: Buffer = sync(self.file_system.loop, self._request_within, path, max_nbytes)
+        return value
+
+    async def _request_within(self, url: str, max_nbytes: int) -> Buffer:
+        """Return the value at a URL. What is larger than the limit is not received.
+
+        Raises FileNotFoundError for status 404, ValueTooLargeError, and the errors of aiohttp.
+        """
+        file_system = self.file_system
+        session = await file_system.set_session()
+        async with session.get(file_system.encode_url(url), **file_system.kwargs) as response:
+            if response.status == 404:
+                raise FileNotFoundError(url)
+            response.raise_for_status()
+            # The declared length of a response that the server compresses is that of the compressed value.
+            declared = None if "Content-Encoding" in response.headers else response.content_length
+            received = bytearray()
+            if declared is None or declared <= max_nbytes:
+                async for part in response.content.iter_any():
+                    received += part
+                    if len(received) > max_nbytes:
+                        break
+                else:
+                    return received
+            response.close()
+            raise ValueTooLargeError(declared or len(received), max_nbytes)
 
     def _fetch_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         from fsspec.asyn import sync

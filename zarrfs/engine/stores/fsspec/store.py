@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, TypeVar
 
-from zarrfs.engine.stores.base import IMMUTABLE, Buffer, ByteRange, Listing, Store, Usage
+from zarrfs.engine.stores.base import IMMUTABLE, Buffer, ByteRange, Listing, Store, Usage, ValueTooLargeError
 from zarrfs.engine.stores.fsspec.backend import Entry
 from zarrfs.engine.stores.fsspec.backends import make_backend
 from zarrfs.engine.stores.fsspec.file_systems import open_file_system
@@ -94,7 +94,7 @@ class RemoteStore(Store):
         try:
             with self._backend.lock:
                 return operation()
-        except StoreError:
+        except (StoreError, ValueTooLargeError):
             raise
         except Exception as error:
             raise self._operation_error(participle, key, error) from error
@@ -112,6 +112,12 @@ class RemoteStore(Store):
     def get(self, key: str) -> Buffer | None:
         path = self._path(key)
         return self._run("read", key, lambda: self._backend.read(path))
+
+    def get_within(self, key: str, max_nbytes: int | None) -> Buffer | None:
+        if max_nbytes is None or type(self).get is not RemoteStore.get:  # A subclass may read other values.
+            return super().get_within(key, max_nbytes)
+        path = self._path(key)
+        return self._run("read", key, lambda: self._backend.read_within(path, max_nbytes))
 
     @contextmanager
     def _requested(self, loop: asyncio.AbstractEventLoop, keys: Sequence[str], count: int) -> Iterator[Store]:
