@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -189,6 +190,7 @@ def _open_on_server(
     """Return a store whose operations are repeated and limited in time, and the path in it."""
     mode = "r+" if options.writable else "r"
     storage = _with_client_timeout(location, storage, options.timeout)
+    _import_client(scheme_of(location))
     task = DaemonThreads(1).start(lambda: open_store(location, mode=mode, storage_options=storage))
     if not task.done.wait(options.timeout):
         raise MountError(
@@ -202,25 +204,46 @@ def _open_on_server(
     return TimeoutStore(retrying, options.timeout, _is_metadata), inner
 
 
+def _import_client(scheme: str) -> None:
+    """Import the client library of a protocol, which takes seconds on a busy machine: it is no request to a server."""
+    with suppress(ImportError, ValueError):  # reported when the store is opened
+        from fsspec import get_filesystem_class
+
+        get_filesystem_class(scheme)
+
+
 def _with_client_timeout(
     location: str, storage: dict[str, object] | None, timeout: float
 ) -> dict[str, object] | None:
-    """Return the storage options of a web server with a time limit for the requests of the client.
+    """Return the storage options with a time limit for the requests of the client. Limits that are given are kept.
 
     A request that was given up otherwise occupies its connection and its thread for minutes if the connection was lost
     without a message, so that requests wait when the server can be reached again.
     """
-    if scheme_of(location) not in ("http", "https"):
-        return storage
-    try:
-        from aiohttp import ClientTimeout
-    except ImportError:  # reported when the store is opened
-        return storage
     options = dict(storage or {})
-    client = options.get("client_kwargs") or {}
-    if isinstance(client, Mapping) and "timeout" not in client:
-        options["client_kwargs"] = {**client, "timeout": ClientTimeout(total=timeout)}
+    scheme = scheme_of(location)
+    if scheme in ("http", "https", "gs", "gcs"):
+        try:
+            from aiohttp import ClientTimeout
+        except ImportError:  # reported when the store is opened
+            return storage
+        limit = ClientTimeout(total=timeout)
+        if scheme in ("gs", "gcs"):
+            options.setdefault("requests_timeout", limit)
+        else:
+            _set_members(options, "client_kwargs", timeout=limit)
+    elif scheme in ("s3", "s3a"):
+        _set_members(options, "config_kwargs", connect_timeout=timeout, read_timeout=timeout)
+    else:
+        return storage
     return options
+
+
+def _set_members(options: dict[str, object], name: str, **defaults: object) -> None:
+    """Add members to an option that is a mapping, or missing. Members that exist are kept."""
+    given = options.get(name) or {}
+    if isinstance(given, Mapping):
+        options[name] = {**defaults, **given}
 
 
 def _is_metadata(key: str) -> bool:
