@@ -26,7 +26,15 @@ from zarrfs.engine.locations import DATABASES, SUFFIXES  # noqa: E402
 from zarrfs.mount.views.base import DirectoryView, View  # noqa: E402
 from zarrfs.mount.views.registry import DIRECTORY_VIEWS, all_views  # noqa: E402
 
-__all__ = ["commands_page", "errors_page", "on_files", "on_page_markdown", "pages", "tables_page"]
+__all__ = [
+    "architecture_page",
+    "commands_page",
+    "errors_page",
+    "on_files",
+    "on_page_markdown",
+    "pages",
+    "tables_page",
+]
 
 REMEDIES = {
     "ZarrError": "Read the message: it states what was found, what was expected, and what to do.",
@@ -101,19 +109,29 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Replace links to files of the checkout that are not part of the site: README.md by the home page."""
-    markdown = markdown.replace("](../README.md)", "](index.md)")
+    markdown = markdown.replace("](../README.md)", "](index.md)").replace(
+        "](../ARCHITECTURE.md)", "](architecture.md)"
+    )
     return OUTSIDE.sub(r"\1 (`\2` of the source code)", markdown)
 
 
 def pages() -> dict[str, str]:
     """Return the generated pages: path in the site -> text."""
     return {
+        "architecture.md": architecture_page(),
         "reference/commands.md": commands_page(),
         "reference/tables.md": tables_page(),
         "reference/errors.md": errors_page(),
         "reference/python.md": _modules("Python", PYTHON_MODULES),
         "reference/extensions.md": _modules("The extension interface", EXTENSION_MODULES),
     }
+
+
+def architecture_page() -> str:
+    """Return ARCHITECTURE.md, whose links to ``docs`` become links to the pages of the site."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    text = re.sub(r"\[[^\]]+\]\((?!docs/|https?:|#)([^)#]+)\)", r"`\1` of the source code", text)
+    return text.replace("](docs/", "](")
 
 
 def commands_page() -> str:

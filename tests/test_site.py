@@ -60,6 +60,9 @@ def test_the_pages_contain_all_commands_views_and_codecs(site_pages: ModuleType)
         assert f"| `{view.suffix}` |" in tables
     assert [name for name in known_names() if f"| `{name}` |" not in tables] == []
     assert "| `ngff` |" in tables
+    architecture = pages["architecture.md"]
+    assert "](security.md)" in architecture
+    assert "`CONTRIBUTING.md` of the source code" in architecture
 
 
 def test_every_page_is_in_the_navigation() -> None:

@@ -79,9 +79,20 @@ def test_info_shows_the_members_and_attributes_of_a_group(store: Path) -> None:
     assert facts["attributes"] == {"title": "größe"}
     kinds = {member["name"]: member["kind"] for member in facts["members"]}
     assert kinds == {"broken": "broken", "image": "array", "inner": "group", "sharded": "array"}
-    text_output = run("info", store).stdout
-    assert "4 x 100 x 100" in text_output
-    assert "größe" in text_output
+    completed = run("info", store)
+    assert "4 x 100 x 100" in completed.stdout
+    assert "größe" in completed.stdout
+    assert "broken   broken\n" in completed.stdout, "the reason is not a cell of the table"
+    assert "broken: " in completed.stderr
+
+
+@pytest.mark.parametrize(
+    ("zarr_format", "title"), [(2, "Zarr v2"), (3, "Zarr v3"), ("draft2019", "Zarr draft2019"), ("n5", "N5")]
+)
+def test_info_names_the_format(zarr_format: Any, title: str, tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "a.zarr", shape=3, dtype="u1", zarr_format=zarr_format)
+    result = CliRunner().invoke(main, ["info", str(tmp_path / "a.zarr")])
+    assert re.search(rf"^format +{title}$", result.output, re.MULTILINE)
 
 
 def test_info_counts_stored_chunks_only(store: Path) -> None:

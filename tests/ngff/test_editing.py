@@ -10,12 +10,17 @@ import pytest
 from zarrfs.errors import MetadataError
 from zarrfs.ngff import check_attributes, parse
 from zarrfs.ngff.editing import (
+    with_axis_name,
     with_axis_orientation,
     with_axis_unit,
     with_channel_color,
     with_channel_label,
+    with_channel_window,
+    with_channels,
+    with_image_name,
     with_pixel_size,
 )
+from zarrfs.ngff.orientation import ORIENTATIONS
 
 AXES = [
     {"name": "c", "type": "channel"},
@@ -176,3 +181,45 @@ def test_colors_out_of_range_and_unknown_channels_are_refused(attributes: dict[s
         with_channel_label(attributes, 1, "b")
     with pytest.raises(MetadataError, match="axis 7"):
         with_pixel_size(attributes, 7, 1.0)
+
+
+def test_every_refusal_names_what_was_found_and_expected(attributes: dict[str, Any]) -> None:
+    plain = {"multiscales": [{"axes": ["y", "x"], "datasets": [{"path": "0"}]}], "omero": {"channels": 5}}
+    for edit, message in (
+        (
+            lambda: with_channel_color(attributes, 0, (0, 0, 256)),
+            "expected a colour of three numbers from 0 to 255, found (0, 0, 256)",
+        ),
+        (
+            lambda: with_channel_window(attributes, 0, 9, 1),
+            "expected contrast limits in ascending order, found 9 and 1",
+        ),
+        (lambda: with_channels(plain, 2, 0, 1), "the metadata 'omero' has no list of channels"),
+        (lambda: with_axis_name(attributes, 3, "t"), "the metadata has no axis 3"),
+        (lambda: with_pixel_size(attributes, 1, -2), "expected a pixel size above 0, found -2"),
+        (
+            lambda: with_pixel_size(plain, 1, 2),
+            "not every level has a scale for axis 1; only existing scales can be changed",
+        ),
+        (
+            lambda: with_axis_unit(plain, 1, "meter"),
+            "axis 1 has no place for a unit: axes are objects since OME-NGFF 0.4",
+        ),
+        (
+            lambda: with_axis_orientation(plain, 1, "left-to-right"),
+            "axis 1 has no place for an orientation: axes are objects since OME-NGFF 0.4",
+        ),
+        (
+            lambda: with_axis_orientation(attributes, 2, "up"),
+            f"expected one of the orientations of RFC-4, found 'up'; they are {', '.join(ORIENTATIONS)}",
+        ),
+        (
+            lambda: with_axis_orientation(attributes, 0, "left-to-right"),
+            "axis 0 is not of type space; only spatial axes have an orientation",
+        ),
+        (lambda: with_channel_label(plain, 0, "a"), "the metadata 'omero' has no channel 0"),
+        (lambda: with_image_name(attributes, "a", 1), "the metadata 'multiscales' has no image 1"),
+    ):
+        with pytest.raises(MetadataError) as caught:
+            edit()
+        assert str(caught.value) == message

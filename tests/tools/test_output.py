@@ -25,7 +25,7 @@ from zarrfs.tools.output.selections import (
     split_location,
     split_selection,
 )
-from zarrfs.tools.output.writers import write_values
+from zarrfs.tools.output.writers import FORMATS, OutputFormat, write_values
 
 VALUES = np.arange(7 * 11 * 13, dtype=">i4").reshape(7, 11, 13)
 ARRAY = zarrfs.create_array(MemoryStore(), data=VALUES, chunks=(3, 4, 5))
@@ -200,10 +200,27 @@ def test_cat_writes_a_selection(path: Path, tmp_path: Path) -> None:
 
 def test_a_failed_cat_leaves_no_file(path: Path, tmp_path: Path) -> None:
     (path / "a" / "c" / "2" / "0" / "0").write_bytes(b"broken")
-    output = tmp_path / "a.npy"
+    folder = tmp_path / "output"
+    folder.mkdir()
+    result = CliRunner().invoke(main, ["cat", f"{path}/a", "-o", str(folder / "a.npy")])
+    assert result.exit_code == 1
+    assert not list(folder.iterdir())
+
+
+def test_cat_states_why_a_file_cannot_be_written(path: Path, tmp_path: Path) -> None:
+    output = tmp_path / "missing" / "a.npy"
     result = CliRunner().invoke(main, ["cat", f"{path}/a", "-o", str(output)])
     assert result.exit_code == 1
-    assert not output.exists()
+    assert f"{output} cannot be written: there is no directory {output.parent}" in str(result.exception)
+
+
+@pytest.mark.parametrize("output_format", FORMATS)
+def test_more_values_than_a_file_can_contain_are_refused(output_format: OutputFormat) -> None:
+    array = zarrfs.create_array(MemoryStore(), shape=(2**40, 2**40), chunks=(16, 16), dtype="u1")
+    file = io.BytesIO()
+    with pytest.raises(UnsupportedError, match=r"the 1,208,925,819,614,629,174,706,176 selected bytes of /"):
+        write_values(array, resolve([], array.shape), file, output_format)
+    assert not file.getvalue()
 
 
 def test_ls_lists_members_also_broken_ones(path: Path) -> None:

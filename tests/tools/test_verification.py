@@ -109,6 +109,18 @@ def test_a_chunk_that_cannot_be_read_does_not_end_the_verification() -> None:
     assert {problem.kind for problem in report.problems} == {"unreadable"}
 
 
+@pytest.mark.parametrize("layout", ["v3", "sharded", "n5"])
+def test_a_listed_chunk_that_does_not_exist_is_found(layout: str, tmp_path: Path) -> None:
+    array = zarrfs.create_array(tmp_path / "a.zarr", data=VALUES, **LAYOUTS[layout])
+    file = tmp_path / "a.zarr" / chunk_key(array, (1, 1))
+    file.unlink()
+    file.symlink_to("missing")
+    report = verify(tmp_path / "a.zarr")
+    (problem,) = report.problems
+    assert (problem.kind, problem.chunk, report.is_intact) == ("unreadable", (1, 1), False)
+    assert "the store lists it, but it does not exist" in problem.message
+
+
 def test_differences_to_a_copy_with_other_chunks_are_found(array: zarrfs.Array) -> None:
     copy = MemoryStore()
     convert(array, copy, zarr_format=3, chunks=(6, 5), shards=False)

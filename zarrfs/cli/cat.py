@@ -9,6 +9,7 @@ import click
 
 import zarrfs
 from zarrfs.cli.values import parse_storage_options, storage_option
+from zarrfs.exporting.output_files import new_file
 from zarrfs.tools.output.selections import parse_selection, resolve, split_location
 from zarrfs.tools.output.writers import FORMATS, write_values
 
@@ -53,12 +54,7 @@ def command(location: str, output_format: str, output: str | None, storage: tupl
             write_values(array, selection, stream, output_format)  # type: ignore[arg-type]  # a choice
             stream.flush()
             return
-        try:
-            with open(output, "xb") as file:
-                try:
-                    write_values(array, selection, file, output_format)  # type: ignore[arg-type]  # a choice
-                except BaseException:
-                    os.unlink(output)
-                    raise
-        except FileExistsError:
-            raise click.UsageError(f"{output} exists; choose another name") from None
+        if os.path.lexists(output):
+            raise click.UsageError(f"{output} exists; choose another name")
+        with new_file(output, replace=False) as file:
+            write_values(array, selection, file, output_format)  # type: ignore[arg-type]  # a choice

@@ -10,12 +10,14 @@ import click
 
 import zarrfs
 from zarrfs.cli.console import (
+    MAX_LINE,
     print_attributes,
     print_json,
     print_properties,
     print_table,
     progress,
     readable_bytes,
+    safe,
 )
 from zarrfs.cli.values import document_option, parse_storage_options, storage_option
 from zarrfs.engine.formats import api as formats
@@ -179,7 +181,7 @@ def show_group(properties: dict[str, Any]) -> None:
                 m["name"],
                 m["kind"],
                 _join_lengths(m.get("shape")),
-                _dtype_text(m.get("dtype", m.get("error", ""))),
+                _dtype_text(m.get("dtype", "")),
                 _join_lengths(m.get("chunks")),
             )
             for m in members[:MAX_LISTED]
@@ -187,6 +189,10 @@ def show_group(properties: dict[str, Any]) -> None:
         print_table(("name", "kind", "shape", "data type", "chunks"), table)
         if len(members) > MAX_LISTED:
             click.echo(f"... and {len(members) - MAX_LISTED:,} more")
+        # Reasons are sentences, which would make a column of the table very wide.
+        for member in members[:MAX_LISTED]:
+            if "error" in member:
+                click.echo(safe(f"{member['name']}: {member['error']}", MAX_LINE), err=True)
     print_attributes(properties["attributes"])
 
 

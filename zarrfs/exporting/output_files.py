@@ -38,7 +38,8 @@ def new_file(path: str, replace: bool) -> Iterator[BinaryIO]:
     except OSError as error:
         raise LocationError(f"{path} cannot be written: {error.strerror}") from error
     try:
-        with os.fdopen(descriptor, "w+b") as file:
+        # The file has a name, which tifffile needs; os.fdopen would name it by its descriptor.
+        with open(temporary, "w+b", opener=lambda *_: descriptor) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -46,7 +46,8 @@ def content_of(view: View, presented: PresentedArray) -> VirtualFileContent:
     reason = refusal(view, presented)
     if reason is not None:
         raise UnsupportedError(
-            f"{presented.array.name} cannot be written as {view.suffix}: {reason}{_advice(view, presented)}"
+            f"{presented.array.store.url}: {presented.array.name} cannot be written as {view.suffix}: "
+            f"{reason}{_advice(view, presented)}"
         )
     return make_content(view, presented)
 

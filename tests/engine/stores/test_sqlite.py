@@ -64,20 +64,39 @@ def test_an_open_reader_continues_after_a_writer_was_killed(tmp_path: Path) -> N
         assert store.get("c/8") == b"0008" * 2500
 
 
-def test_an_impossible_rollback_is_an_error_with_instructions(
-    interrupted: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def no_permission(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Databases are opened as if their files could not be written. Root can write all files."""
     connect = sqlite3.connect
 
     def connect_read_only(name: str, **options: object) -> sqlite3.Connection:
-        # Root can write all files, so the missing permission is simulated by another mode.
-        return connect(name.replace("mode=rw", "mode=ro"), **options)  # type: ignore[call-overload,no-any-return]
+        name = name.replace("mode=rwc", "mode=ro").replace("mode=rw", "mode=ro")
+        return connect(name, **options)  # type: ignore[call-overload,no-any-return]
 
     monkeypatch.setattr(sqlite3, "connect", connect_read_only)
+
+
+def test_an_impossible_rollback_is_an_error_with_instructions(interrupted: Path, no_permission: None) -> None:
     with pytest.raises(
         LocationError, match=r"a writer was killed during a transaction.*Open the database once"
     ):
         SQLiteStore(interrupted, read_only=True)
+
+
+def test_writing_to_a_read_only_database_states_what_to_check(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    path = tmp_path / "a.sqldb"
+    with SQLiteStore(path) as store:
+        store.set("a", b"1")
+    request.getfixturevalue("no_permission")
+    with (
+        SQLiteStore(path) as store,
+        pytest.raises(
+            StoreError, match=r"a readonly database; check the permissions of the file and its dir"
+        ),
+    ):
+        store.set("a", b"2")
 
 
 def test_a_copied_journal_is_rolled_back(interrupted: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator
+from math import prod
 from typing import Any, BinaryIO, Literal, get_args
 
 import numpy as np
@@ -27,6 +28,8 @@ OutputFormat = Literal["npy", "raw", "csv", "tiff"]
 FORMATS: tuple[OutputFormat, ...] = get_args(OutputFormat)
 
 MEMORY = 64 << 20
+MAX_NBYTES = (1 << 63) - 1
+"""The maximum size of a file. Metadata can declare more."""
 MAX_CSV_DIMENSIONS = 2
 TIFF_KINDS = "biufc"
 
@@ -41,6 +44,12 @@ def write_values(
     """
     if output_format not in FORMATS:
         raise OptionError(f"the format has to be one of {', '.join(FORMATS)}; found {output_format!r}")
+    nbytes = prod(selected_shape(selection)) * max(1, array.dtype.itemsize)
+    if nbytes > MAX_NBYTES:
+        raise UnsupportedError(
+            f"{array.store.url}: the {nbytes:,} selected bytes of {array.name} exceed the maximum size of a file; "
+            "select less, as in [0, :10]"
+        )
     WRITERS[output_format](array, selection, file, memory)
 
 

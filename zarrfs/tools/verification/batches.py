@@ -20,10 +20,10 @@ __all__ = ["VerifyBatch"]
 class VerifyBatch:
     """Verifies chunks of one array. Thread-safe and picklable. See ``ChunkVerifier`` for the parameters."""
 
-    def __init__(self, path: str, array: Array, other: Array | None, memory: int) -> None:
-        self._arguments = path, array, other, memory
+    def __init__(self, path: str, array: Array, other: Array | None, memory: int, listed: bool) -> None:
+        self._arguments = path, array, other, memory, listed
         self._collected = _ErrorCollector()
-        self._verifier = ChunkVerifier(path, self._collected.attach(array), other, memory)
+        self._verifier = ChunkVerifier(path, self._collected.attach(array), other, memory, listed)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return VerifyBatch, self._arguments

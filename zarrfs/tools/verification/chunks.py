@@ -26,13 +26,15 @@ class ChunkVerifier:
         array: the array. Its access calls ``collect`` for each corrupt chunk.
         other: the array to compare with, of the same shape and data type, or None.
         memory: the bytes of decoded values to hold, unless one chunk (inner chunk of a shard) needs more.
+        listed: the store has listed all chunks that are verified, so that a missing one is a problem.
     """
 
-    def __init__(self, path: str, array: Array, other: Array | None, memory: int) -> None:
+    def __init__(self, path: str, array: Array, other: Array | None, memory: int, listed: bool) -> None:
         self.path = path
         self.array = array
         self.other = other
         self.memory = memory
+        self.listed = listed
         sharding = array.storage.sharding()
         self.step = None if sharding is None else sharding[1]
 
@@ -42,6 +44,8 @@ class ChunkVerifier:
         try:
             if self.step is None:
                 problems += self._decode(coords)
+            elif self.listed and not self._exists(coords):
+                return [self._gone(coords)]
             if self.step is not None or (self.other is not None and not problems):
                 problems += self._read(coords, errors)
         except MemoryError:
@@ -61,12 +65,26 @@ class ChunkVerifier:
         pipeline = storage.pipeline_of(coords)
         with storage.open_chunk(coords, pipeline) as value:
             data = value.read()
-        if data is not None:  # else it was deleted since the listing
-            try:
-                pipeline.decoder.decode(data)
-            except CodecError as error:
-                return [self._problem(coords, "corrupt", str(storage.decode_error(coords, error)))]
+        if data is None:
+            return [self._gone(coords)] if self.listed else []
+        try:
+            pipeline.decoder.decode(data)
+        except CodecError as error:
+            return [self._problem(coords, "corrupt", str(storage.decode_error(coords, error)))]
         return []
+
+    def _exists(self, coords: Coords) -> bool:
+        storage = self.array.storage
+        return storage.store.exists(storage.key(coords))
+
+    def _gone(self, coords: Coords) -> Problem:
+        """Return the problem of a chunk that was listed, and that reads as the fill value nevertheless."""
+        return self._problem(
+            coords,
+            "unreadable",
+            "the store lists it, but it does not exist: it was deleted in the meantime, or it is a symbolic link whose "
+            "target is missing",
+        )
 
     def _read(self, coords: Coords, errors: Callable[[], list[ChunkDecodeError]]) -> list[Problem]:
         """Read the elements of a chunk, part by part, and compare them."""

@@ -163,14 +163,15 @@ class _Run:
         except ZarrError as error:
             report.problems.append(Problem(path, "unreadable", _message(error)))
             return
-        if array.store.listable and compared is None:
+        listed = array.store.listable and compared is None
+        if listed:
             report.problems += [
                 Problem(
                     path, "missing", "all neighbouring chunks are stored", chunk, array.storage.key(chunk)
                 )
                 for chunk in missing_between(coords, grid)
             ]
-        self._verify_chunks(path, VerifyBatch(path, array, compared, self.memory), coords)
+        self._verify_chunks(path, VerifyBatch(path, array, compared, self.memory, listed), coords)
 
     def _chunks(self, array: Array, other: Array | None) -> Sequence[Coords]:
         """Return the chunks to verify in C order: those that are stored, in either of the arrays if their grids are

@@ -165,7 +165,10 @@ class SQLiteStore(KeyValueStore):
             with self._connection() as connection:
                 connection.execute(statement, values).close()
         except (sqlite3.Error, *VALUE_ERRORS) as error:
-            raise StoreError(f"{self.path} cannot be written: {error}", _errno_of(error)) from error
+            advice = (
+                "; check the permissions of the file and its directory" if "readonly" in str(error) else ""
+            )
+            raise StoreError(f"{self.path} cannot be written: {error}{advice}", _errno_of(error)) from error
         finally:
             with self._lock:
                 self._change_count += 1
