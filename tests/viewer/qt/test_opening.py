@@ -116,7 +116,7 @@ def test_the_credentials_dialog_has_the_fields_of_the_protocol(
 def test_the_credentials_dialog_has_the_url_that_was_refused(
     qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window.session.requested = "https://host/a.zarr"
+    window.session.requested = "https://me:very-secret@host/a.zarr"
 
     def look(dialog: CredentialsDialog) -> bool:
         dialog.show()
@@ -134,3 +134,24 @@ def test_the_credentials_dialog_has_the_url_that_was_refused(
 
     monkeypatch.setattr(CredentialsDialog, "exec", look)
     window.actions_by_name["credentials"].trigger()
+    # The thread that imports the engine must not be running when the test ends.
+    qtbot.waitUntil(lambda: window.session.worker.is_idle, timeout=TIMEOUT_MILLISECONDS)
+
+
+def test_a_location_that_does_not_answer_is_named(
+    qtbot: QtBot, window: MainWindow, locations: list[Path]
+) -> None:
+    slow = BlockedStore(locations[0])
+    try:
+        window.open_location(slow)
+        qtbot.waitUntil(lambda: "Opening" in window.status.position.text(), timeout=TIMEOUT_MILLISECONDS)
+        assert "a.zarr" in window.status.position.text()
+        window.status.show_opening(["https://me:very-secret@host/a.zarr"])
+        assert "host/a.zarr" in window.status.position.text()
+        assert "very-secret" not in window.status.position.text()
+    finally:
+        slow.unblock.set()
+    qtbot.waitUntil(lambda: not window.status.position.text(), timeout=TIMEOUT_MILLISECONDS)
+    window.open_location(str(locations[0] / "missing"))
+    qtbot.waitUntil(lambda: bool(window.notice.text()), timeout=TIMEOUT_MILLISECONDS)
+    assert not window.status.position.text()

@@ -46,18 +46,21 @@ class Session(DisplayedImage):
             in another order than they were requested.
         node_changed: (node) another node is selected.
         failed: (text) no image can be displayed, with the reason.
+        opening_changed: (list of locations) these locations are being opened.
     """
 
     opened = pyqtSignal(str, object, int)
     node_changed = pyqtSignal(object)
     failed = pyqtSignal(str)
+    opening_changed = pyqtSignal(list)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.worker = Worker()
         self.streamer = TileStreamer()
         self.requested = ""
-        self._requested_count = self._pending_count = 0
+        self._requested_count = 0
+        self._opening: list[str] = []
         self._open_errors: list[str] = []  # of the locations that were requested together
         self._displayed_number = 0
         self._steps = Steps(self)
@@ -90,7 +93,7 @@ class Session(DisplayedImage):
 
     def open_location(self, location: str | Store, path: str = "") -> None:
         """Open a path, URL, link or store on a worker thread. Returns at once; ``opened`` or ``failed`` follows."""
-        if not self._pending_count:
+        if not self._opening:
             self._open_errors.clear()
             self.show_message("")
         view: View | None = None
@@ -112,20 +115,20 @@ class Session(DisplayedImage):
         name = location.url if isinstance(location, Store) else location
         self.requested = name
         self._requested_count += 1
-        self._pending_count += 1
+        self._set_opening([*self._opening, name])
         number = self._requested_count
         self.worker.cancel("image")
         self.worker.submit(
             lambda: open_dataset(location, name, path, None if view is None else view.image, as_labels),
             lambda result: self._finish_opening(name, number, view, *result),
-            self._fail_opening,
+            lambda error: self._fail_opening(name, error),
             "open",
         )
 
     def _finish_opening(
         self, location: str, number: int, view: View | None, node: Any, opened: OpenedDataset
     ) -> None:
-        self._pending_count -= 1
+        self._end_opening(location)
         self.opened.emit(location, node, number)
         if number < self._displayed_number:
             return  # a location that was requested later is displayed already
@@ -140,6 +143,14 @@ class Session(DisplayedImage):
             )
         )
 
+    def _set_opening(self, locations: list[str]) -> None:
+        self._opening = locations
+        self.opening_changed.emit(locations)
+
+    def _end_opening(self, location: str) -> None:
+        position = self._opening.index(location)
+        self._set_opening(self._opening[:position] + self._opening[position + 1 :])
+
     def _show_opened(self, opened: OpenedDataset, view: View | None) -> None:
         """Show the image, and again the reasons why locations that were requested with it could not be opened."""
         self._show_dataset_image(opened, view)
@@ -147,8 +158,8 @@ class Session(DisplayedImage):
         if errors:
             self.show_message("  ".join(filter(None, (*errors, self._last_message))), True)
 
-    def _fail_opening(self, error: Exception) -> None:
-        self._pending_count -= 1
+    def _fail_opening(self, location: str, error: Exception) -> None:
+        self._end_opening(location)
         self._report_open_error(error)
 
     def _report_open_error(self, error: Exception) -> None:

@@ -174,7 +174,7 @@ class MainWindow(WindowFrame):
         session.image_changed.connect(self._show_image)
         session.axes_changed.connect(self._show_axes)
         session.intent_changed.connect(self._show_intent)
-        session.worker.busy.connect(self.status.show_task_count)
+        self.status.follow(session)
         self.panes.frame_shown.connect(self._show_frame)
         self.panes.pointed.connect(self.status.show_readout)
         self.panes.stepped.connect(self.dimensions.step)

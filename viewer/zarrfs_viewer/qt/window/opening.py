@@ -9,6 +9,7 @@ from PyQt6.QtCore import QObject, QSettings
 from PyQt6.QtGui import QGuiApplication
 from PyQt6.QtWidgets import QInputDialog, QWidget
 
+from zarrfs.credentials import hide_credentials
 from zarrfs_viewer.locations import parse_locations
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.file_dialogs import ask_folder, ask_open_files
@@ -73,7 +74,7 @@ class LocationOpener(QObject):
 
         The dialog has the URL that was opened last, also if the server refused it.
         """
-        location = self._session.requested
+        location = hide_credentials(self._session.requested)
         dialog = CredentialsDialog(location if origin_of(location) is not None else "", self._parent)
         if dialog.exec():
             self.use_credentials(dialog.origin, dialog.values(), dialog.in_keyring.isChecked())

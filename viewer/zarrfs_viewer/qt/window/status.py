@@ -5,9 +5,11 @@ from __future__ import annotations
 from PyQt6.QtCore import QObject, QTimer, pyqtSignal
 from PyQt6.QtWidgets import QProgressBar, QPushButton, QStatusBar
 
+from zarrfs.credentials import hide_credentials
 from zarrfs.engine.cache import default_cache
 from zarrfs_viewer.analysis.readout import Readout, format_bytes
 from zarrfs_viewer.process_memory import resident_nbytes
+from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.fixed_size_label import FixedSizeLabel
 from zarrfs_viewer.qt.support.plain_text import button_text, plain, tooltip
 from zarrfs_viewer.streaming.streamer import MemoryUse
@@ -25,7 +27,8 @@ class StatusFields(QObject):
     """The fields of a status bar.
 
     Attributes:
-        position: the coordinates and values below the pointer.
+        position: the coordinates and values below the pointer; without them, the locations that are being opened, if
+            that takes more than a moment.
         memory: the memory of the process, and the caches in it with their limit.
         busy: is visible while worker threads have tasks.
         warnings: the number of warnings; hidden while there are none.
@@ -52,7 +55,8 @@ class StatusFields(QObject):
         self._busy_timer = QTimer(self)
         self._busy_timer.setSingleShot(True)
         self._busy_timer.setInterval(BUSY_DELAY_MILLISECONDS)
-        self._busy_timer.timeout.connect(lambda: self.busy.setVisible(True))
+        self._busy_timer.timeout.connect(self._show_busy)
+        self._readout = self._opening = ""
         self.busy = QProgressBar()
         self.busy.setMaximum(0)
         self.busy.setTextVisible(False)
@@ -66,9 +70,28 @@ class StatusFields(QObject):
         for widget in (self.busy, self.warnings, self.memory):
             bar.addPermanentWidget(widget)
 
+    def follow(self, session: Session) -> None:
+        """Show the work of a session from now on."""
+        session.worker.busy.connect(self.show_task_count)
+        session.opening_changed.connect(self.show_opening)
+
     def show_readout(self, values: Readout | None) -> None:
         """Show the values below the pointer; None removes them."""
-        self.position.setText("" if values is None else plain(values.text()))
+        self._readout = "" if values is None else plain(values.text())
+        self._show_position()
+
+    def show_opening(self, locations: list[str]) -> None:
+        """Show the locations that are being opened."""
+        text = hide_credentials(f"Opening {', '.join(locations)}")
+        self._opening = plain(text) if locations else ""
+        self._show_position()
+
+    def _show_position(self) -> None:
+        self.position.setText(self._readout or ("" if self.busy.isHidden() else self._opening))
+
+    def _show_busy(self) -> None:
+        self.busy.show()
+        self._show_position()
 
     def show_memory(self, usage: MemoryUse) -> None:
         """Show the memory of the process and of the cached tiles. It is shown a few times per second at most."""
