@@ -77,6 +77,41 @@ def test_an_export_contains_the_displayed_projection_unless_another_content_is_s
     np.testing.assert_array_equal(np.load(file), values[expected])
 
 
+@pytest.mark.parametrize(
+    ("typed", "written"),
+    [
+        ("a", "a.ome.tif"),
+        ("a.npy", "a.npy.ome.tif"),
+        ("a.TIF", "a.TIF"),
+        ("a.ome.tif", "a.ome.tif"),
+        ("b", ""),
+    ],
+)
+def test_the_name_of_an_export_has_the_suffix_of_its_format(
+    qtbot: QtBot,
+    open_in_window: OpenInWindow,
+    cells: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    typed: str,
+    written: str,
+) -> None:
+    window = open_in_window(cells)
+    assert window.image is not None
+    assert window.intent is not None
+    (tmp_path / "b.ome.tif").write_text("an older file")
+    files: list[Path] = []
+    monkeypatch.setattr(window.exporter, "write", lambda choice, file, intent: files.append(file))
+    monkeypatch.setattr(ExportDialog, "exec", lambda dialog: QDialog.DialogCode.Accepted)
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / typed), ""))
+    dialog = ExportDialog(window.image, window.intent, window.canvas.viewport, 0, None, window)
+    qtbot.addWidget(dialog)
+    dialog.format.setCurrentIndex(dialog.format.findData("tiff"))
+    window.exporter.ask(dialog, window.intent)
+    assert files == ([tmp_path / written] if written else [])
+    assert ("exists" in window.notice.text()) == (not written)
+
+
 def test_file_dialogs_begin_in_the_folder_of_the_last_file(
     qtbot: QtBot, window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,6 +46,14 @@ FORMATS: dict[ExportFormat, tuple[str, str]] = {
     "ome-zarr": ("OME-Zarr: array values with axes and channels", ".ome.zarr"),
 }
 
+SUFFIXES: dict[ExportFormat, tuple[str, ...]] = {
+    "png": (".png",),
+    "tiff": (".tif", ".tiff"),
+    "npy": (".npy",),
+    "ome-zarr": (".zarr",),
+}
+"""The suffixes that names of each format can have. Without one of them, a name gets the suffix of ``FORMATS``."""
+
 MAX_PNG_PIXELS = 1 << 28
 """Pixels. A PNG is rendered in memory."""
 
@@ -200,9 +208,16 @@ class Exporter(QObject):
         choice = dialog.choice()
         suffix = FORMATS[choice.format][1]
         name = file_name(choice.region.image.name) + suffix
-        file, _ = ask_new_file(self._parent, "Export to", name, f"*{suffix}")
-        if file:
-            self.write(choice, Path(file), intent)
+        chosen, _ = ask_new_file(self._parent, "Export to", name, f"*{suffix}")
+        if not chosen:
+            return
+        file = Path(chosen)
+        if not file.name.lower().endswith(SUFFIXES[choice.format]):
+            file = file.with_name(file.name + suffix)
+            if file.exists():  # the user has not confirmed that this file is replaced
+                self._session.show_message(f"{file} exists; export to another name.", True)
+                return
+        self.write(choice, file, intent)
 
     def write(self, choice: ExportChoice, file: Path, intent: ViewIntent) -> None:
         """Write an export to a file on a worker thread. Returns at once."""
