@@ -79,8 +79,11 @@ class Program:
         """Return the measurements of the program since the last report."""
         self.send("report")
         assert self._process.stdout is not None
-        result: dict[str, float] = json.loads(self._process.stdout.readline())
-        return result
+        for line in self._process.stdout:
+            if line.startswith("{"):  # napari writes warnings between the reports
+                result: dict[str, float] = json.loads(line)
+                return result
+        raise ScreenError("the program has ended")
 
     def wait_until_still(self) -> int:
         """Wait until the picture is complete, and return its checksum."""
