@@ -20,6 +20,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import dask.config
 import distributed
 import numpy as np
 import pytest
@@ -30,10 +31,11 @@ from tests.processes import TIMEOUT, end, lasting, running, wait_for_event, wait
 from tests.tools.dask_servers import RecordItem, SlowItem, scheduler, worker
 from zarrfs.errors import OptionError, StoreError
 from zarrfs.tools import convert, rechunk, verify
+from zarrfs.tools.copying.cluster import checks, waiting
 from zarrfs.tools.copying.cluster import cluster as cluster_module
-from zarrfs.tools.copying.cluster import waiting
 from zarrfs.tools.copying.cluster.cluster import Cluster
 from zarrfs.tools.copying.cluster.submission import TaskMonitor
+from zarrfs.tools.copying.cluster.worker import check_target
 
 KILLS = int(os.environ.get("ZARRFS_KILLS", "2"))
 WORKERS = 4
@@ -378,6 +380,31 @@ def test_the_task_timeout_needs_a_cluster_and_is_positive(source: Path, tmp_path
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT)
     assert (done.returncode, done.stdout) == (1, "")
     assert "--task-timeout applies to the workers of a Dask cluster, and needs --dask" in done.stderr
+
+
+def test_a_scheduler_that_is_lost_during_the_check_is_an_error_and_nothing_is_left(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        scheduler(tmp_path / "scheduler.log") as (address, process),
+        worker(address, tmp_path / "worker.log"),
+        dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
+        distributed.Client(address, set_as_default=False, timeout=TIMEOUT) as client,
+    ):
+        client.wait_for_workers(1, timeout=TIMEOUT)
+        client._timeout = 1
+        run_on_workers = checks._run_on_workers
+
+        def run(client: distributed.Client, workers: Any, check: Any, *arguments: Any) -> None:
+            if check is check_target:
+                process.kill()
+                process.wait()
+            run_on_workers(client, workers, check, *arguments)
+
+        monkeypatch.setattr(checks, "_run_on_workers", run)
+        with pytest.raises(StoreError, match="was stopped or restarted, and nothing was done"):
+            convert(source, tmp_path / "target.zarr", dask=client)
+    assert not any(path.is_file() for path in (tmp_path / "target.zarr").rglob("*"))
 
 
 def test_a_lost_scheduler_is_an_error_and_the_verification_is_resumed(source: Path, tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pickle
 import secrets
-from collections.abc import Callable
-from concurrent.futures import wait
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError, wait
 from typing import TYPE_CHECKING, Any
 
 from zarrfs._version import __version__
@@ -14,7 +14,7 @@ from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.hierarchy import STAGING
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError, StoreError, UnsupportedError
-from zarrfs.tools.copying.cluster.waiting import ask_worker
+from zarrfs.tools.copying.cluster.waiting import ask_worker, request
 from zarrfs.tools.copying.cluster.worker import check_source, check_target, reply_key
 
 if TYPE_CHECKING:
@@ -37,16 +37,18 @@ def check_workers(client: Client, source: Array | Group, target: Store) -> None:
     """
     payload = check_source_on_workers(client, source, target)
     probe_key = f"{STAGING}{secrets.token_hex(4)}"
+    workers = _workers(client)
     try:
         target.set(probe_key, b"")
-        _run_on_workers(client, check_target, payload, probe_key)
-        for worker in client.nthreads():
+        _run_on_workers(client, workers, check_target, payload, probe_key)
+        # A worker that was lost in the meantime does not matter: its tasks run on others.
+        for worker in set(workers).intersection(_workers(client)):
             if target.get(reply_key(probe_key, worker)) is None:
                 raise _worker_error(
                     worker, f"this process cannot read what the worker writes to {target.url}"
                 )
     finally:
-        for key in [probe_key, *(reply_key(probe_key, worker) for worker in client.nthreads())]:
+        for key in [probe_key, *(reply_key(probe_key, worker) for worker in workers)]:
             target.delete(key)
 
 
@@ -60,7 +62,7 @@ def check_source_on_workers(client: Client, source: Array | Group, target: Store
             )
     payload = pickled((source, target))
     _wait_for_workers(client)
-    _run_on_workers(client, check_source, __version__, payload, repr(source.metadata))
+    _run_on_workers(client, _workers(client), check_source, __version__, payload, repr(source.metadata))
     return payload
 
 
@@ -68,7 +70,7 @@ def _wait_for_workers(client: Client) -> None:
     """Wait for the first worker: an adaptive cluster starts none before there is a task."""
     from distributed import TimeoutError as DaskTimeoutError
 
-    if client.nthreads():
+    if _workers(client):
         return
     address = client.scheduler.address
     future = client.submit(int, pure=False)
@@ -82,11 +84,13 @@ def _wait_for_workers(client: Client) -> None:
         future.release()
 
 
-def _run_on_workers(client: Client, check_worker: Callable[..., Any], *arguments: Any) -> None:
-    """Run ``check_worker`` on every worker. Raises StoreError for a worker that returns an error message, or that does
-    not respond.
+def _run_on_workers(
+    client: Client, workers: Sequence[str], check_worker: Callable[..., Any], *arguments: Any
+) -> None:
+    """Run ``check_worker`` on the workers. Raises StoreError for a worker that returns an error message, or that does
+    not respond, unless the scheduler has lost it.
     """
-    answers = {worker: ask_worker(client, worker, check_worker, *arguments) for worker in client.nthreads()}
+    answers = {worker: ask_worker(client, worker, check_worker, *arguments) for worker in workers}
     try:
         wait(answers.values(), REPLY_SECONDS)
         silent = [worker for worker, answer in answers.items() if not answer.done()]
@@ -95,13 +99,37 @@ def _run_on_workers(client: Client, check_worker: Callable[..., Any], *arguments
             answer.cancel()
     if silent:
         raise _worker_error(silent[0], f"it does not respond within {REPLY_SECONDS:.0f} s")
-    for worker, reply in ((worker, answer.result()) for worker, answer in answers.items()):
+    for worker, answer in answers.items():
+        try:
+            reply = answer.result()
+        except (CancelledError, OSError, RuntimeError) as error:  # RuntimeError: the client has been closed
+            reply = error
+        if isinstance(reply, Exception) and worker not in _workers(client):
+            continue
         if reply is not None:
             # An exception is raised by Dask itself if the worker cannot import the function.
             raise _worker_error(
                 worker,
                 reply if isinstance(reply, str) else f"zarrfs {__version__} cannot be run on it ({reply!r})",
             )
+
+
+def _workers(client: Client) -> list[str]:
+    """Return the addresses of the workers. Raises StoreError if the scheduler does not respond."""
+    answer = request(client, client.nthreads)
+    try:
+        return list(answer.result(REPLY_SECONDS))
+    except (CancelledError, OSError, RuntimeError):  # RuntimeError: the client has been closed
+        raise _lost_error(client) from None
+    finally:
+        answer.cancel()
+
+
+def _lost_error(client: Client) -> StoreError:
+    return StoreError(
+        f"the Dask cluster at {client.scheduler.address} was stopped or restarted, and nothing was done; start it "
+        "and run this again"
+    )
 
 
 def pickled(value: Any) -> bytes:

@@ -214,11 +214,9 @@ class Cluster:
         return self._threads()
 
     def _threads(self) -> int:
-        from distributed.comm import CommClosedError
-
         try:
             threads: dict[str, int] = self._answer(self.client.nthreads)
-        except (CommClosedError, TimeoutError):
+        except (AnswerCancelledError, OSError, RuntimeError):  # RuntimeError: the client has been closed
             raise self._lost_error() from None
         return max(1, sum(threads.values()))
 
@@ -277,6 +275,7 @@ class Cluster:
         except (CancelledError, AnswerCancelledError, CommClosedError):
             raise self._lost_error() from None
         except (MemoryError, OSError) as error:
+            self._threads()  # raises an error if the scheduler is lost
             raise error.with_traceback(None) from None
         except Exception as error:
             raise StoreError(
