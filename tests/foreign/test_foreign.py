@@ -171,11 +171,13 @@ def test_the_datasets_of_an_hdf5_file_are_arrays(tmp_path: Path, caplog: pytest.
         file["images/whole"] = data.astype(">f4")
         file["number"] = 7
         file["text"] = "no numbers"
+        file.create_dataset("ragged", (2,), h5py.vlen_dtype("i4"))
         file["loop"] = h5py.SoftLink("/images")
         file["other"] = h5py.ExternalLink("b.h5", "/x")
     root = open_node(str(tmp_path / "a.h5"), "")
-    assert sorted(root) == ["images", "number"]
-    assert {record.getMessage().split("'")[1] for record in caplog.records} == {"other", "text"}
+    assert sorted(root) == ["images", "number", "text"]
+    assert root["text"][()] == "no numbers"
+    assert {record.getMessage().split("'")[1] for record in caplog.records} == {"other", "ragged"}
     raw = root["images/raw"]
     assert raw.chunks == (2, 16, 16)
     assert list(raw.dimension_names) == ["z", "y", "x"]

@@ -88,23 +88,23 @@ def test_arrays_without_elements_and_of_huge_shapes_need_no_memory(tmp_path: Pat
 
 def test_too_many_chunks_are_not_listed(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
-        file.create_dataset("x", shape=(10**9, 10**9), chunks=(1, 1), dtype="u1", fillvalue=5)
+        file.create_dataset("x", shape=(10**9, 10**9), chunks=(1, 1), dtype="S1", fillvalue=b"x")
     store = open_node(str(tmp_path / "a.h5"), "").store
     with pytest.raises(ZarrError, match="has 1,000,000,000,000,000,000 chunks"):
         next(store.list_prefix("x/c"))
 
 
-def test_members_that_are_not_numbers_are_not_omitted_silently(tmp_path: Path) -> None:
+def test_members_that_zarr_cannot_represent_are_not_omitted_silently(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["x"] = VALUES
-        file["g/text"] = ["a", "bb"]
+        file.create_dataset("g/ragged", (2,), h5py.vlen_dtype("i4"))
         file["null"] = h5py.Empty("f4")
         for name in ("...", "__x", "zarr.json", "a\\b"):
             file.create_group(f"g/{name}")
     np.savez(tmp_path / "b.npz", x=VALUES, text=np.array("x"))
     invalid = {f"g/invalid name {name}" for name in ("...", "__x", "zarr.json", "a_b")}
-    for name, missing in (("a.h5", {"g/text", "null"} | invalid), ("b.npz", {"text"})):
-        with pytest.raises(IncompleteCopyError, match=r"text.*cannot be copied|cannot be copied.*text"):
+    for name, missing in (("a.h5", {"g/ragged", "null"} | invalid), ("b.npz", {"text"})):
+        with pytest.raises(IncompleteCopyError, match=r"cannot be copied.*(ragged|text)"):
             import_files([tmp_path / name], tmp_path / "out.zarr")
         assert not (tmp_path / "out.zarr").exists()
         report = import_files([tmp_path / name], tmp_path / f"{name}.zarr", skip_broken=True)

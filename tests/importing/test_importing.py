@@ -25,6 +25,7 @@ from zarrfs.exporting import export
 from zarrfs.foreign.image_stacks import natural_order
 from zarrfs.importing import import_files
 from zarrfs.ngff import check_node, parse
+from zarrfs.tools import convert, from_hdf5
 
 VALUES = np.random.default_rng(0).integers(0, 60000, (7, 40, 50), "u2")
 SCALE = (2.0, 0.5, 0.25)
@@ -196,6 +197,66 @@ def test_hdf5_and_npz_keep_their_names(tmp_path: Path) -> None:
     assert first["g"].attrs["a"] == 1
     assert second.names() == ["x", "y"]
     np.testing.assert_array_equal(second["x"][...], VALUES)
+
+
+RECORDS = np.array([(1, -0.5, b"ab"), (2, np.inf, b"")], [("n", "<i4"), ("x", ">f8"), ("name", "S3")])
+TEXTS = np.array(["ä", "", "long text"] * 50, object)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_texts_and_records_of_hdf5_are_kept(zarr_format: int, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("texts", data=TEXTS, dtype=h5py.string_dtype(), chunks=(64,))
+        file.create_dataset("text", data="one", dtype=h5py.string_dtype("ascii"))
+        file.create_dataset("records", data=RECORDS)
+        file.create_dataset("bytes", data=RECORDS["name"])
+        file.create_dataset("partial", (100, 7), "i2", chunks=(10, 7), fillvalue=-5)[40:50] = 3
+    import_files([tmp_path / "a.h5"], tmp_path / "v3.zarr", verify=True)
+    import_files([tmp_path / "a.h5"], tmp_path / "v3.zarr", verify=True, if_exists="resume")
+    convert(tmp_path / "v3.zarr", tmp_path / "a.zarr", zarr_format=zarr_format, allow_loss=True)
+    group = zarrfs.open_group(tmp_path / "a.zarr")
+    assert group["texts"][...].tolist() == TEXTS.tolist()
+    assert group["text"][()] == "one"
+    assert group["records"][...].tolist() == RECORDS.tolist()
+    assert group["bytes"][...].tolist() == RECORDS["name"].tolist()
+    expected = np.full((100, 7), -5, "i2")
+    expected[40:50] = 3
+    np.testing.assert_array_equal(group["partial"][...], expected)
+    assert (
+        len(list((tmp_path / "v3.zarr/partial/c").rglob("*"))) == 2
+    )  # only the stored chunk, and its directory
+
+
+def test_netcdf_is_the_same_dataset_in_xarray(tmp_path: Path) -> None:
+    import xarray
+
+    temperature = np.arange(60, dtype="f4").reshape(3, 4, 5)
+    temperature[1, 1] = np.nan
+    dataset = xarray.Dataset(
+        {"t": (("time", "lat", "lon"), temperature, {"units": "K"}), "n": (("lat",), list("abcd"))},
+        coords={"time": np.arange(3), "lat": np.linspace(0, 1, 4)},
+        attrs={"title": "weather"},
+    )
+    dataset.to_netcdf(tmp_path / "a.nc", engine="h5netcdf", encoding={"t": {"_FillValue": -9.0}})
+    import_files([tmp_path / "a.nc"], tmp_path / "a.zarr")
+    from_hdf5(tmp_path / "a.nc", tmp_path / "b.zarr")
+    from_hdf5(tmp_path / "a.nc", tmp_path / "c.zarr", zarr_format=2)
+    for name in ("a.zarr", "b.zarr"):
+        with xarray.open_zarr(tmp_path / name, consolidated=False) as found:
+            xarray.testing.assert_identical(found.load().astype(dataset.dtypes), dataset)
+    with xarray.open_zarr(tmp_path / "c.zarr", consolidated=False) as found:
+        np.testing.assert_array_equal(found["t"].values, temperature)
+
+
+def test_attributes_of_hdf5_that_are_lost_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["a"] = [1, 2]
+        file["a"].attrs["where"] = file["a"].ref
+        file["a"].attrs["CLASS"] = "IMAGE"
+    import_files([tmp_path / "a.h5"], tmp_path / "a.zarr")
+    assert dict(zarrfs.open_array(tmp_path / "a.zarr", "a").attrs) == {"CLASS": "IMAGE"}
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message.endswith("a.h5: a: attribute 'where' skipped: its data type has no JSON representation")
 
 
 def test_several_images_become_a_collection(tmp_path: Path) -> None:

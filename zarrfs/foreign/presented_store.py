@@ -15,13 +15,21 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from zarrfs.engine.codecs.base import ChunkSpec
+from zarrfs.engine.codecs.pipeline.pipeline import CodecPipeline
+from zarrfs.engine.creation.array_spec import array_spec, data_type_of_option
+from zarrfs.engine.dtypes import default_fill, fill_to_v3
+from zarrfs.engine.formats.api import check_writable, write_node
 from zarrfs.engine.formats.paths import join
+from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.stores.base import Buffer, Listing, Store
+from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import StoreError, UnsupportedError, ZarrError
 
 __all__ = ["MAX_CHUNK_NBYTES", "PresentedArray", "PresentedStore", "is_presentable", "plane_chunks"]
@@ -47,19 +55,51 @@ class PresentedArray:
     """An array of a file.
 
     ``read`` returns the values of a region with the data type ``dtype``; it is called from several threads at once.
-    ``stored`` returns the coordinates of the chunks that the file contains; the others are 0. None: it contains all.
+    ``stored`` returns the coordinates of the chunks that the file contains; the others are ``fill_value``, or 0 if that
+    is None. None: it contains all. ``dtype`` can also be that of bytes of a fixed length or of records, or ``object``
+    for texts.
     """
 
     shape: tuple[int, ...]
     chunks: tuple[int, ...]
     dtype: np.dtype[Any]
     read: Callable[[Region], npt.NDArray[Any]]
-    names: tuple[str, ...] | None = None
+    names: tuple[str | None, ...] | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
     stored: Callable[[], Iterator[tuple[int, ...]]] | None = None
+    fill_value: Any = None
+
+    @cached_property
+    def _spec(self) -> ArraySpec:
+        """The metadata of an array whose elements are not numbers."""
+        return array_spec(
+            shape=self.shape,
+            dtype="string" if self.dtype.hasobject else self.dtype,
+            chunks=self.chunks,
+            compressors=None,
+            attributes=self.attributes,
+            dimension_names=self.names,
+        )
+
+    @cached_property
+    def _pipeline(self) -> CodecPipeline:
+        spec = self._spec
+        return CodecPipeline(
+            spec.codecs, ChunkSpec(self.chunks, spec.data_type.numpy, default_fill(spec.data_type))
+        )
+
+    def check(self) -> None:
+        """Raise UnsupportedError if Zarr v3 has no data type for the elements."""
+        if not is_presentable(self.dtype):
+            check_writable(self._spec)
 
     def document(self) -> dict[str, Any]:
         """Return the metadata document of the array. See the Zarr v3 core specification, "Array metadata"."""
+        if not is_presentable(self.dtype):
+            written = MemoryStore()
+            write_node(written, "", self._spec)
+            described: dict[str, Any] = json.loads(bytes(written.get("zarr.json") or b""))
+            return described
         zero: Any = False if self.dtype.kind == "b" else [0.0, 0.0] if self.dtype.kind == "c" else 0
         document: dict[str, Any] = {
             "zarr_format": 3,
@@ -68,7 +108,9 @@ class PresentedArray:
             "data_type": self.dtype.name,
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(self.chunks)}},
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-            "fill_value": zero,
+            "fill_value": zero
+            if self.fill_value is None
+            else fill_to_v3(data_type_of_option(self.dtype.newbyteorder("=")), self.fill_value),
             "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
             "attributes": dict(self.attributes),
         }
@@ -106,12 +148,16 @@ class PresentedArray:
             for number, chunk, length in zip(coordinates, self.chunks, self.shape, strict=True)
         )
         values = self.read(region)
-        dtype = self.dtype.newbyteorder("<")
+        is_plain = is_presentable(self.dtype)
+        dtype = self.dtype.newbyteorder("<") if is_plain else self._spec.data_type.numpy
         if values.shape != self.chunks:
-            whole = np.zeros(self.chunks, dtype)
+            whole = np.full(self.chunks, "", object) if dtype.hasobject else np.zeros(self.chunks, dtype)
             whole[tuple(slice(0, part.stop - part.start) for part in region)] = values
             values = whole
-        return np.ascontiguousarray(values, dtype).tobytes()
+        if is_plain:
+            return np.ascontiguousarray(values, dtype).tobytes()
+        # ascontiguousarray would add a dimension to a scalar
+        return bytes(self._pipeline.encoder.encode(np.asarray(values, dtype, order="C"), keep_filled=True))
 
 
 def is_presentable(dtype: np.dtype[Any]) -> bool:
@@ -241,7 +287,11 @@ class PresentedStore(Store):
         if document is not None:
             return len(document)
         found = self._find_chunk(key)
-        return None if found is None else found[0].chunk_nbytes
+        if found is None:
+            return None
+        if found[0].dtype.hasobject:
+            return len(memoryview(self.get(key) or b""))
+        return found[0].chunk_nbytes
 
     def stamp(self, key: str) -> Hashable | None:
         return None if self.size(key) is None else self._stamp()

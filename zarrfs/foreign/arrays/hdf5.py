@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zarrfs.engine.stores.databases.base import load_library
-from zarrfs.errors import LocationError, UnsupportedError, ZarrError
+from zarrfs.errors import LocationError, MetadataError, UnsupportedError, ZarrError
 from zarrfs.foreign.contiguous import path_stamp
 from zarrfs.foreign.presented_store import (
     MAX_CHUNK_NBYTES,
@@ -20,23 +20,19 @@ from zarrfs.foreign.presented_store import (
     is_presentable,
     plane_chunks,
 )
-from zarrfs.tools.hdf5.objects import (
-    check_internal,
-    dimension_labels,
-    is_node_name,
-    objects,
-    stored_regions,
-)
+from zarrfs.logs import logger
+from zarrfs.tools.hdf5.attributes import FILL_VALUE, attributes_of, dimension_names, encoded_missing
+from zarrfs.tools.hdf5.objects import Entry, check_internal, is_node_name, objects, stored_regions
 
 __all__ = ["open_hdf5"]
 
 MAX_OBJECTS = 100_000
-MAX_ATTRIBUTE_VALUES = 1000
-"""Longer attributes are not presented."""
+MAX_NAMED_ATTRIBUTES = 5
+"""The maximum number of attributes that a message names."""
 
 
 def open_hdf5(path: str, allow_external: bool = False) -> PresentedStore:
-    """Return a store with the groups and numeric datasets of an HDF5 file.
+    """Return a store with the groups of an HDF5 file, and its datasets of numbers, texts and records.
 
     Other objects are members that raise UnsupportedError when they are opened, and so are links to other files and
     datasets with values in other files, unless ``allow_external`` is set. Raises LocationError if the file cannot be
@@ -50,15 +46,16 @@ def open_hdf5(path: str, allow_external: bool = False) -> PresentedStore:
     # The library is not safe to use from several threads, and closing a file while it is read can crash.
     lock = threading.Lock()
     try:
-        nodes: dict[str, PresentedArray | dict[str, Any] | ZarrError] = {"": _attributes(file)}
+        lost: list[str] = []
+        nodes: dict[str, PresentedArray | dict[str, Any] | ZarrError] = {"": _attributes(file, "/", lost)}
         for count, entry in enumerate(objects(h5py, file, allow_external)):
             if count >= MAX_OBJECTS:
                 raise LocationError(f"{path} has more than {MAX_OBJECTS} objects; it is not presented")
             if entry.kind == "group":
-                nodes[entry.path] = _attributes(entry.item)
+                nodes[entry.path] = _attributes(entry.item, entry.path, lost)
             elif entry.kind == "dataset":
                 try:
-                    nodes[entry.path] = _array(entry.item, lock, allow_external)
+                    nodes[entry.path] = _array(entry, lock, allow_external, lost)
                 except UnsupportedError as error:
                     nodes[entry.path] = UnsupportedError(f"{path}: {entry.path}: {error}")
             elif entry.kind == "broken":
@@ -69,6 +66,10 @@ def open_hdf5(path: str, allow_external: bool = False) -> PresentedStore:
     except (OSError, RuntimeError, ValueError, KeyError, TypeError) as error:
         file.close()
         raise LocationError(f"{path} cannot be read as HDF5: {error}") from error
+
+    if lost:
+        more = f"; and {len(lost) - MAX_NAMED_ATTRIBUTES} more" if len(lost) > MAX_NAMED_ATTRIBUTES else ""
+        logger.warning("%s: %s%s", path, "; ".join(lost[:MAX_NAMED_ATTRIBUTES]), more)
 
     def close() -> None:
         with lock:
@@ -84,29 +85,50 @@ def _member(path: str) -> str:
     return f"{parent}/{shown}" if parent else shown
 
 
-def _array(dataset: Any, lock: threading.Lock, allow_external: bool) -> PresentedArray:
-    """Return a dataset of numbers. Raises UnsupportedError for all others."""
+def _attributes(item: Any, path: str, lost: list[str]) -> dict[str, Any]:
+    """Return the attributes that JSON can represent. The messages about others are added to ``lost``."""
+    attributes, messages = attributes_of(item)
+    lost += [f"{path}: {message}" for message in messages]
+    return attributes
+
+
+def _array(entry: Entry, lock: threading.Lock, allow_external: bool, lost: list[str]) -> PresentedArray:
+    """Return a dataset of numbers, texts, bytes of a fixed length or records. Raises UnsupportedError for others."""
+    dataset = entry.item
     dtype, shape = np.dtype(dataset.dtype), dataset.shape
     if shape is None:
         raise UnsupportedError("the dataset has a null dataspace and no values")
-    if not is_presentable(dtype):
-        raise UnsupportedError(f"the data type {dtype} is not numeric; zarrfs copy copies texts and records")
+    is_text = dtype.kind == "O" and dtype.metadata is not None and dtype.metadata.get("vlen") in (str, bytes)
+    if dtype.hasobject and not is_text:
+        raise UnsupportedError(f"Zarr has no data type for {dtype}")
     if not allow_external:
         check_internal(dataset)
     chunks = dataset.chunks
     if chunks is None or math.prod(chunks) * dtype.itemsize > MAX_CHUNK_NBYTES:
         chunks = plane_chunks(shape, dtype.itemsize)
+    values = dataset.asstr() if is_text else dataset
     stored = _stored_chunks(dataset, lock, tuple(chunks))
 
     def read(region: tuple[slice, ...]) -> npt.NDArray[Any]:
         with lock:
             if not dataset.id.valid:
                 raise OSError(0, "the file is closed")
-            return np.asarray(dataset[region])
+            return np.asarray(values[region], dtype)
 
-    labels = tuple(dimension_labels(dataset))
-    names = labels if labels and all(labels) else None
-    return PresentedArray(tuple(shape), tuple(chunks), dtype, read, names, _attributes(dataset), stored)
+    attributes = _attributes(dataset, entry.path, lost)
+    if FILL_VALUE in attributes:
+        attributes[FILL_VALUE] = encoded_missing(dataset, attributes[FILL_VALUE])
+    names = dimension_names(dataset)
+    fill_value = dataset.fillvalue if is_presentable(dtype) else None
+    array = PresentedArray(
+        *(tuple(shape), tuple(chunks), dtype, read, None if names is None else tuple(names)),
+        *(attributes, stored, fill_value),
+    )
+    try:
+        array.check()
+    except (MetadataError, UnsupportedError) as error:
+        raise UnsupportedError(f"Zarr has no data type for {dtype}: {error}") from error
+    return array
 
 
 def _stored_chunks(
@@ -116,8 +138,11 @@ def _stored_chunks(
 
     A small file can declare a dataset of any size.
     """
-    if dataset.is_virtual or dataset.external or np.any(dataset.fillvalue):
+    if dataset.is_virtual or dataset.external:
         return None
+    is_record = not is_presentable(np.dtype(dataset.dtype)) and not dataset.dtype.hasobject
+    if is_record and any(np.asarray(dataset.fillvalue).tobytes()):
+        return None  # the fill value of records is not presented
 
     def stored() -> Iterator[tuple[int, ...]]:
         with lock:
@@ -131,22 +156,3 @@ def _stored_chunks(
 
     is_empty = dataset.chunks is None and dataset.id.get_storage_size() == 0
     return stored if is_empty or dataset.chunks == chunks else None
-
-
-def _attributes(item: Any) -> dict[str, Any]:
-    """Return the attributes that JSON can represent."""
-    attributes: dict[str, Any] = {}
-    for name in item.attrs:
-        try:
-            value = item.attrs[name]
-        except (OSError, RuntimeError, TypeError, ValueError, KeyError):
-            continue  # a data type that h5py cannot read
-        if isinstance(value, bytes):
-            value = value.decode("utf-8", "replace")
-        if isinstance(value, np.ndarray | np.generic):
-            if value.dtype.kind not in "biufUS" or value.size > MAX_ATTRIBUTE_VALUES:
-                continue
-            value = value.astype(str).tolist() if value.dtype.kind == "S" else value.tolist()
-        if isinstance(value, str | bool | int | float | list):
-            attributes[str(name)] = value
-    return attributes

@@ -22,7 +22,7 @@ from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.dimension_names import DIMENSIONS, dimension_names_from_attributes
 from zarrfs.engine.model import ArraySpec
 
-__all__ = ["convert_conventions", "effective_fill_value"]
+__all__ = ["FILL_VALUE", "convert_conventions", "effective_fill_value", "encode_missing"]
 
 FILL_VALUE = "_FillValue"
 
@@ -57,7 +57,7 @@ def convert_conventions(spec: ArraySpec, zarr_format: int | str, all_stored: Cal
         if result.fill_value is not None:
             result = replace(
                 result,
-                attributes={**attributes, FILL_VALUE: _encode_missing(result.fill_value, _dtype(result))},
+                attributes={**attributes, FILL_VALUE: encode_missing(result.fill_value, _dtype(result))},
             )
         return result
     return _with_missing_as_fill(result, all_stored)
@@ -106,7 +106,7 @@ def _same_value(first: Any, second: Any) -> bool:
     return bool(first == second or (first != first and second != second))
 
 
-def _encode_missing(value: Any, dtype: np.dtype[Any]) -> Any:
+def encode_missing(value: Any, dtype: np.dtype[Any]) -> Any:
     """Return a missing value as xarray encodes it in JSON."""
     if dtype.kind == "S":
         return base64.b64encode(bytes(value)).decode("ascii")

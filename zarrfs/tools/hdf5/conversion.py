@@ -27,14 +27,8 @@ from zarrfs.errors import NodeExistsError, StoreError, UnsupportedError, ZarrErr
 from zarrfs.tools.copying.block_grid import Block, blocks_to_copy, stored_regions
 from zarrfs.tools.copying.reports import CopyReport, incomplete_copy_error
 from zarrfs.tools.copying.walking import readable_nodes
-from zarrfs.tools.hdf5.objects import (
-    BLOCK_NBYTES,
-    Entry,
-    check_internal,
-    dimension_labels,
-    objects,
-    stored_blocks,
-)
+from zarrfs.tools.hdf5.attributes import FILL_VALUE, attributes_of, dimension_names, encoded_missing
+from zarrfs.tools.hdf5.objects import BLOCK_NBYTES, Entry, check_internal, objects, stored_blocks
 from zarrfs.tools.hdf5.output import HDF5Output
 
 __all__ = ["from_hdf5", "is_hdf5", "to_hdf5"]
@@ -42,8 +36,6 @@ __all__ = ["from_hdf5", "is_hdf5", "to_hdf5"]
 SUFFIXES = (".h5", ".hdf5", ".hdf", ".nc", ".he5", ".nwb", ".ims")
 DATASET_NAME = "data"
 """The name of the dataset if an array is copied to a file."""
-OWN_ATTRIBUTES = ("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates")
-"""Attributes by which HDF5 and netCDF represent dimension scales. They are converted to dimension names."""
 
 
 def is_hdf5(location: object) -> bool:
@@ -76,7 +68,7 @@ def from_hdf5(
     path = os.fspath(file)
     report = CopyReport()
     with _open_file(h5py, path) as source:
-        attributes, messages = _attributes(source)
+        attributes, messages = attributes_of(source)
         root = create_group(target, zarr_format=options.get("zarr_format", 3), attributes=attributes)
         try:
             report.extend(f"/: {line}" for line in messages)
@@ -111,13 +103,13 @@ def _copy_entry(
     reason = entry.reason
     try:
         if entry.kind == "group":
-            attributes, messages = _attributes(item)
+            attributes, messages = attributes_of(item)
             root.create_group(path, attributes=attributes)
             report.append(f"{path}: group")
         elif entry.kind == "dataset":
             if not allow_external:
                 check_internal(item)
-            attributes, messages = _attributes(item)
+            attributes, messages = attributes_of(item)
             report.append(_copy_dataset(h5py, item, root, path, attributes, options))
         else:
             messages = []
@@ -146,13 +138,19 @@ def _copy_dataset(
         "shape": item.shape,
         "dtype": "string" if is_text else item.dtype,
         "attributes": attributes,
-        "dimension_names": _dimension_names(item),
+        "dimension_names": dimension_names(item),
         "chunks": item.chunks or "auto",
     }
     has_fill_value = formats.features(options.get("zarr_format", 3)).fill_value
     keeps_fill_value = has_fill_value and not is_text and item.dtype.names is None
     if keeps_fill_value and item.fillvalue is not None:
         arguments["fill_value"] = item.fillvalue
+    if FILL_VALUE in attributes:
+        missing = encoded_missing(item, attributes[FILL_VALUE])
+        if not formats.features(options.get("zarr_format", 3)).fill_is_missing:
+            attributes[FILL_VALUE] = missing
+        elif keeps_fill_value and missing == encoded_missing(item, item.fillvalue):
+            del attributes[FILL_VALUE]  # the fill value of the array states it
     array = root.create_array(path, **{**arguments, **options})
     source = item.asstr() if is_text else item
     include_missing = not keeps_fill_value and not _is_zero(item.fillvalue)
@@ -174,53 +172,6 @@ def _is_zero(fill: Any) -> bool:
 def _chunk_shape(chunks: Any) -> tuple[int, ...]:
     """Return the chunk shape; that of the first chunk if the chunk grid is not regular."""
     return tuple(side if isinstance(side, int) else side[0] for side in chunks)
-
-
-def _dimension_names(item: Any) -> list[str | None] | None:
-    names: list[str | None] = []
-    for dimension, label in zip(item.dims, dimension_labels(item), strict=True):
-        scale = dimension[0].name.rpartition("/")[2] if len(dimension) else ""
-        names.append(label or scale or None)
-    if not any(names):
-        own = item.name.rpartition("/")[2]
-        return [own] if item.is_scale and len(item.shape) == 1 else None
-    return names
-
-
-def _attributes(item: Any) -> tuple[dict[str, Any], list[str]]:
-    """Return the attributes that JSON can represent, and a message for each other one."""
-    converted: dict[str, Any] = {}
-    messages = []
-    for key in item.attrs:
-        if key in OWN_ATTRIBUTES:
-            continue
-        try:
-            value = _to_json(item.attrs[key])
-        except (OSError, RuntimeError, TypeError, ValueError) as error:
-            messages.append(f"attribute {key!r} skipped: it cannot be read: {error}")
-            continue
-        if value is _UNSUPPORTED:
-            messages.append(f"attribute {key!r} skipped: its data type has no JSON representation")
-        else:
-            converted[key] = value
-    return converted, messages
-
-
-_UNSUPPORTED = object()
-
-
-def _to_json(value: Any) -> Any:
-    """Return the value of an attribute as JSON; ``_UNSUPPORTED`` for references and other types without one."""
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if isinstance(value, np.ndarray):
-        items = [_to_json(entry) for entry in value.tolist()] if value.ndim else _to_json(value.item())
-        return _UNSUPPORTED if isinstance(items, list) and _UNSUPPORTED in items else items
-    if isinstance(value, np.generic):
-        return _to_json(value.item())
-    if isinstance(value, list | tuple):
-        return [_to_json(entry) for entry in value]
-    return value if isinstance(value, str | int | float | bool) else _UNSUPPORTED
 
 
 def to_hdf5(

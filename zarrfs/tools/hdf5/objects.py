@@ -12,6 +12,7 @@ from zarrfs.tools.copying.block_grid import Block, blocks_to_copy
 from zarrfs.tools.copying.option_names import option
 
 __all__ = [
+    "ERRORS",
     "Entry",
     "check_internal",
     "dimension_labels",
@@ -28,6 +29,10 @@ BLOCK_NBYTES = 64 << 20
 
 ERRORS = (KeyError, OSError, RuntimeError, TypeError, ValueError)
 """The errors of h5py for damaged files."""
+
+
+ONLY_DIMENSION = b"This is a netCDF dimension but not a netCDF variable"
+"""The begin of the attribute NAME of such a dataset. See "Dimensions without coordinate variables" of netCDF-4."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +126,20 @@ def _entry(
     if isinstance(item, h5py.Group):
         return Entry(path, "group", item)
     if isinstance(item, h5py.Dataset):
+        if _is_only_dimension(item):
+            return Entry(path, "link", None, "a dimension of netCDF without a variable")
         return Entry(path, "dataset", item)
     return Entry(path, "broken", None, f"it is a {type(item).__name__.lower()}, which Zarr cannot represent")
+
+
+def _is_only_dimension(item: Any) -> bool:
+    """Return whether a dataset only stores a dimension of netCDF. It has a length, and no values."""
+    try:
+        name = item.attrs.get("NAME", b"")
+        name = name if isinstance(name, bytes) else str(name).encode()
+        return bool(item.is_scale) and name.startswith(ONLY_DIMENSION)
+    except ERRORS:
+        return False
 
 
 def _address(h5py: Any, item: Any) -> tuple[int, int]:
