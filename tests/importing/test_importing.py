@@ -338,6 +338,16 @@ def test_bad_files_and_options_are_refused(
     assert not (tmp_path / "out.zarr").exists()
 
 
+def test_compressed_tiff_pages_with_a_further_axis_are_refused(tmp_path: Path) -> None:
+    """The axes after those of a page were taken for pages, so that elements read as zeros."""
+    values = np.arange(1, 11, dtype="u2").reshape(1, 10, 1)
+    tifffile.imwrite(
+        tmp_path / "a.tif", values, tile=(16, 16), compression="deflate", photometric="minisblack"
+    )
+    with pytest.raises(UnsupportedError, match="does not end with that of its pages"):
+        import_files([tmp_path / "a.tif"], tmp_path / "a.zarr", plain=True)
+
+
 def test_animations_are_refused(tmp_path: Path) -> None:
     frames = [Image.fromarray(np.full((4, 5), number, "u1")) for number in range(3)]
     frames[0].save(tmp_path / "a.png", save_all=True, append_images=frames[1:])

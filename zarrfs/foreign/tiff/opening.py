@@ -170,6 +170,10 @@ class _Reader:
                 f"{self._path}: the compression {_name_of(keyframe.compression)} needs the package imagecodecs: "
                 f"{install_hint('tiff')}"
             )
+        if shape[len(shape) - len(keyframe.shape) :] != tuple(keyframe.shape):
+            raise UnsupportedError(
+                f"{self._path}: the shape {shape} of the image does not end with that of its pages, {keyframe.shape}"
+            )
         if keyframe.imagedepth > 1:
             raise UnsupportedError(f"{self._path}: TIFF images with depth are not supported")
         return PresentedArray(
