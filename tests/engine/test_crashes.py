@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import zarrfs
 from tests.engine import crashing
+from zarrfs.storage import LMDBStore
 
 EXAMPLES_FACTOR = int(os.environ.get("ZARRFS_LONGER", "1"))
 """The factor for the number of killed processes; see ``tests/stateful/running.py``."""
@@ -47,3 +50,26 @@ def test_a_killed_process_leaves_old_or_new_chunks(work: str, store: str, tmp_pa
     assert done.returncode == 0, done.stderr
     killed = int(done.stdout.split()[0])
     assert killed > KILLED_PROCESSES * EXAMPLES_FACTOR * 0.7, done.stdout
+
+
+def test_at_each_step_of_a_replacement_the_array_is_absent_or_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a store that cannot rename, the chunks were moved before the document: the array read as the fill value."""
+    store = LMDBStore(tmp_path / "a.lmdb")
+    assert not store.renames
+    zarrfs.create_array(store, "a", data=crashing.OLD, chunks=crashing.BLOCK, attributes={"old": True})
+    remove, steps = store._remove, 0
+
+    def checked_remove(key: str) -> None:
+        nonlocal steps
+        remove(key)
+        steps += 1
+        if store.get("a/zarr.json") is not None:
+            array = zarrfs.open_array(store, "a", cache_size=0)
+            assert np.array_equal(array[...], crashing.OLD if array.attrs else crashing.NEW), key
+
+    monkeypatch.setattr(store, "_remove", checked_remove)
+    zarrfs.create_array(store, "a", data=crashing.NEW, chunks=crashing.BLOCK, overwrite=True)
+    assert steps > 8
+    store.close()

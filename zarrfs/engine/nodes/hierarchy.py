@@ -120,7 +120,11 @@ def _exchange(
     """Move the old node aside and the new one to its path. If a step fails, the old node is restored."""
     aside = f"{staging}/old"
     is_aside = False
-    documents = {key: bytes(value) for key in old.keys if (value := store.get(key)) is not None}
+    # Values are moved one by one if the store cannot rename. A killed process must not leave documents without chunks.
+    first = (
+        old.keys if store.renames else dict.fromkeys((*old.keys, *formats.node_document_keys(store, path)))
+    )
+    documents = {key: bytes(value) for key in first if (value := store.get(key)) is not None}
     try:
         for key in documents:
             store.delete(key)
