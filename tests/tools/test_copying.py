@@ -23,7 +23,8 @@ from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError, NodeExistsError, StoreError, UnsupportedError
 from zarrfs.testing import CountingStore, FailingStore
-from zarrfs.tools import convert, copy, copy_all, copy_store, rechunk
+from zarrfs.tools import convert, copy, copy_all, copy_store, rechunk, verify
+from zarrfs.tools.copying import estimates
 from zarrfs.tools.copying.planning import copy_blocks
 
 FORMATS: list[Any] = [2, 3, "n5", "draft2019"]
@@ -328,6 +329,47 @@ def test_a_dry_run_estimates_tasks_and_bytes(tmp_path: Path) -> None:
     assert encoded.seconds > 0
     assert encoded.sampled == 8
     assert not (tmp_path / "t").exists()
+
+
+def test_the_first_of_several_tasks_does_not_count_for_the_expected_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It imports modules and opens connections. A task that takes long is not the only one that is measured."""
+    now = 0.0
+    monkeypatch.setattr("time.perf_counter", lambda: now)
+    target = zarrfs.create_array(MemoryStore(), shape=4, chunks=1, dtype="u1")
+
+    def work(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    assert estimates.measure_tasks(work, target, [100.0]) == (100.0, 0, 1)
+    assert estimates.measure_tasks(work, target, [100.0, 3.0, 5.0]) == (3.0, 0, 2)
+    assert estimates.measure_tasks(work, target, [1.0, 0.25, 0.5]) == (0.375, 0, 3)
+
+
+def test_progress_is_counted_in_decoded_bytes(tmp_path: Path) -> None:
+    data = np.arange(1000, dtype="u2").reshape(10, 100)
+    zarrfs.create_array(tmp_path / "s", data=data, chunks=(3, 40))
+    calls: list[tuple[str, int, int]] = []
+
+    def steps(name: str) -> list[tuple[int, int]]:
+        found = [(done, total) for each, done, total in calls if each == name]
+        calls[:] = [call for call in calls if call[0] != name]
+        return found
+
+    def record(*what: Any) -> None:
+        calls.append(what)
+
+    expected = (0, data.nbytes), (data.nbytes, data.nbytes)
+    convert(tmp_path / "s", tmp_path / "unchanged", progress=record)
+    assert (copied := steps("/"))[:: len(copied) - 1] == list(expected)
+    rechunk(tmp_path / "s", tmp_path / "rechunked", (5, 50), verify=True, progress=record)
+    assert (copied := steps("/"))[:: len(copied) - 1] == list(expected)
+    assert (verified := steps("/ (verifying)"))[:: len(verified) - 1] == list(expected)
+    verify(tmp_path / "s", progress=record)
+    assert (verified := steps("/"))[:: len(verified) - 1] == list(expected)
+    assert not calls
 
 
 def test_verify_detects_a_difference(tmp_path: Path) -> None:

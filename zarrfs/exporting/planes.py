@@ -71,7 +71,7 @@ def write_planes(
         with new_file(files[index], replace) as stream:
             Image.fromarray(plane).save(stream, "PNG" if suffix == ".png" else "JPEG", quality=95)
         if progress is not None:
-            progress(os.path.basename(file), done, count)
+            progress(os.path.basename(file), done * plane.nbytes, count * plane.nbytes)
     return list(files.values())
 
 

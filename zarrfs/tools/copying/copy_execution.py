@@ -23,7 +23,7 @@ from zarrfs.tools.copying.copy_plan import CopyOptions, CopyStep, group_replaces
 from zarrfs.tools.copying.copy_tasks import CompareBlock, CopyBlock, CopyChunk
 from zarrfs.tools.copying.estimates import estimate_block_copy, estimate_chunk_copy
 from zarrfs.tools.copying.planning import copy_blocks
-from zarrfs.tools.copying.progress import ProgressCounter
+from zarrfs.tools.copying.progress import ProgressCounter, nbytes_of_blocks, nbytes_of_chunks
 from zarrfs.tools.copying.reports import ArrayEstimate
 
 __all__ = ["estimate_copy", "execute_copy", "has_same_encoding", "stored_coords", "write_array"]
@@ -113,7 +113,9 @@ def _workers(*stores: Store) -> int:
 def _copy_chunks(source: Array, target: Array, resume: bool, options: CopyOptions) -> None:
     """Copy the encoded bytes of every chunk."""
     coords = stored_coords(source)
-    progress_counter = ProgressCounter(target.name, len(coords), options.progress)
+    progress_counter = ProgressCounter(
+        target.name, len(coords), nbytes_of_chunks(source, len(coords)), options.progress
+    )
     workers = _workers(source.store, target.store)
     options.executor.run(CopyChunk(source, target, resume), coords, workers, progress_counter.add)
 
@@ -129,7 +131,9 @@ def stored_coords(source: Array) -> Sequence[Coords]:
 def _copy_values(source: Array, target: Array, resume: bool, options: CopyOptions) -> None:
     """Copy values block by block. Each target chunk is written once."""
     blocks = _blocks(source, target, options)
-    progress_counter = ProgressCounter(target.name, len(blocks), options.progress)
+    progress_counter = ProgressCounter(
+        target.name, len(blocks), nbytes_of_blocks(target, blocks), options.progress
+    )
     options.executor.run(CopyBlock(source, target, resume), blocks, CORES, progress_counter.add)
 
 
@@ -155,5 +159,7 @@ def _verify(step: CopyStep, store: Store, options: CopyOptions) -> None:
             )
     target = Array(store, path, existing, ChunkCache(0), True)
     blocks = _blocks(source, target, options)
-    progress_counter = ProgressCounter(f"{target.name} (verifying)", len(blocks), options.progress)
+    progress_counter = ProgressCounter(
+        f"{target.name} (verifying)", len(blocks), nbytes_of_blocks(target, blocks), options.progress
+    )
     options.executor.run(CompareBlock(source, target), blocks, CORES, progress_counter.add)

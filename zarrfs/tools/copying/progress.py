@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import prod
 
-__all__ = ["Progress", "ProgressCounter"]
+from zarrfs.engine.nodes.array import Array
+from zarrfs.tools.copying.block_grid import Block
+
+__all__ = ["Progress", "ProgressCounter", "nbytes_of_blocks", "nbytes_of_chunks"]
 
 Progress = Callable[[str, int, int], object]
-"""Called with (name of the array or the step, tasks done, tasks in total)."""
+"""Called with (name of the array or the step, decoded bytes done, decoded bytes in total)."""
 
 
 class ProgressCounter:
-    """Counts completed tasks and reports progress."""
+    """Counts completed tasks and reports progress in bytes.
 
-    def __init__(self, name: str, total: int, progress: Progress | None) -> None:
-        self._name, self._total, self._progress = name, total, progress
+    ``nbytes`` is the decoded size of all ``tasks``, which count as equally large.
+    """
+
+    def __init__(self, name: str, tasks: int, nbytes: int, progress: Progress | None) -> None:
+        self._name, self._tasks, self._nbytes, self._progress = name, tasks, nbytes, progress
         self._done = 0
         self._report()
 
@@ -25,4 +32,19 @@ class ProgressCounter:
 
     def _report(self) -> None:
         if self._progress is not None:
-            self._progress(self._name, self._done, self._total)
+            done = self._nbytes * self._done // self._tasks if self._tasks else self._nbytes
+            self._progress(self._name, done, self._nbytes)
+
+
+def nbytes_of_blocks(array: Array, blocks: Sequence[Block]) -> int:
+    """Return the decoded bytes of blocks of an array, all of which count as being as large as the first one."""
+    if not blocks:
+        return 0
+    elements: int = prod(part.stop - part.start for part in blocks[0])
+    return min(array.nbytes, len(blocks) * elements * array.itemsize)
+
+
+def nbytes_of_chunks(array: Array, count: int) -> int:
+    """Return the decoded bytes of ``count`` chunks or shards of an array, as their share of all of them."""
+    chunks = prod(array.storage.grid_shape)
+    return array.nbytes * count // max(1, chunks)

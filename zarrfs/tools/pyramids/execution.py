@@ -23,7 +23,7 @@ from zarrfs.tools.copying.conventions import effective_fill_value
 from zarrfs.tools.copying.copy_execution import has_same_encoding, write_array
 from zarrfs.tools.copying.executors import Executor
 from zarrfs.tools.copying.option_names import option
-from zarrfs.tools.copying.progress import Progress, ProgressCounter
+from zarrfs.tools.copying.progress import Progress, ProgressCounter, nbytes_of_blocks
 from zarrfs.tools.pyramids.images import SourceImage
 from zarrfs.tools.pyramids.passes import LevelGrid, Pass, plan_passes
 from zarrfs.tools.pyramids.plan import UNFINISHED, PyramidPlan
@@ -138,11 +138,12 @@ class PyramidRun:
         resume = self.if_exists == "resume"
         for number, (source, built, block) in enumerate(passes):
             work = BuildBlock(source, built, self.plan.method, resume)
-            self._run(f"pass {number + 1}", work, pass_blocks(source, built, block))
+            self._run(f"pass {number + 1}", work, source, pass_blocks(source, built, block))
         if self.verify:
             for number, (source, built, block) in enumerate(passes):
                 comparison = CompareLevels(source, built, self.plan.method)
-                self._run(f"pass {number + 1} (verifying)", comparison, BlockGrid(source.shape, block))
+                blocks = BlockGrid(source.shape, block)
+                self._run(f"pass {number + 1} (verifying)", comparison, source, blocks)
 
     def passes(self) -> list[Pass]:
         """Return the passes over the data in which the levels are built."""
@@ -167,8 +168,10 @@ class PyramidRun:
             return Array(store, path, existing, cache, False)
         return write_array(store, path, spec, cache)
 
-    def _run(self, name: str, work: Callable[[Block], object], blocks: Sequence[Block]) -> None:
-        progress_counter = ProgressCounter(name, len(blocks), self.progress)
+    def _run(
+        self, name: str, work: Callable[[Block], object], source: Array, blocks: Sequence[Block]
+    ) -> None:
+        progress_counter = ProgressCounter(name, len(blocks), nbytes_of_blocks(source, blocks), self.progress)
         self.executor.run(work, blocks, CORES, progress_counter.add)
 
     def _set_attributes(self, store: Store, path: str, changes: Mapping[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from zarrfs.tools.copying.block_grid import ChunkCoords, Coords
 from zarrfs.tools.copying.cluster.cluster import Cluster
 from zarrfs.tools.copying.cluster.connection import check_task_timeout, connect_cluster
 from zarrfs.tools.copying.option_names import option
+from zarrfs.tools.copying.progress import Progress, ProgressCounter, nbytes_of_chunks
 from zarrfs.tools.copying.walking import walk
 from zarrfs.tools.verification.batches import VerifyBatch
 from zarrfs.tools.verification.journal import BatchKey, Journal
@@ -27,10 +28,7 @@ from zarrfs.tools.verification.problems import Problem, VerificationReport
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["Progress", "verify"]
-
-Progress = Callable[[str, int, int], object]
-"""Called with (path of an array, chunks done, chunks in total)."""
+__all__ = ["verify"]
 
 BATCH_SIZE = 1000
 """The number of chunks after which the report file is extended."""
@@ -171,7 +169,11 @@ class _Run:
                 )
                 for chunk in missing_between(coords, grid)
             ]
-        self._verify_chunks(path, VerifyBatch(path, array, compared, self.memory, listed), coords)
+        progress_counter = ProgressCounter(
+            path, len(coords), nbytes_of_chunks(array, len(coords)), self.progress
+        )
+        verify_batch = VerifyBatch(path, array, compared, self.memory, listed)
+        self._verify_chunks(path, verify_batch, coords, progress_counter)
 
     def _chunks(self, array: Array, other: Array | None) -> Sequence[Coords]:
         """Return the chunks to verify in C order: those that are stored, in either of the arrays if their grids are
@@ -186,19 +188,17 @@ class _Run:
             stored |= set(other.storage.stored_chunks())
         return sorted(stored)
 
-    def _verify_chunks(self, path: str, verify_batch: VerifyBatch, coords: Sequence[Coords]) -> None:
-        total, done = len(coords), 0
-
-        def advance(count: int) -> None:
-            nonlocal done
-            done += count
-            if self.progress is not None:
-                self.progress(path, done, total)
-
+    def _verify_chunks(
+        self,
+        path: str,
+        verify_batch: VerifyBatch,
+        coords: Sequence[Coords],
+        progress_counter: ProgressCounter,
+    ) -> None:
         size = BATCH_SIZE if self.cluster is None else CLUSTER_BATCH_SIZE
 
         def remaining() -> Iterator[Sequence[Coords]]:
-            for start in range(0, total, size):
+            for start in range(0, len(coords), size):
                 batch = coords[start : start + size]
                 self.report.chunks += len(batch)
                 finished = self.journal.finished.get(_batch_key(path, batch))
@@ -207,14 +207,14 @@ class _Run:
                 else:
                     self.report.problems += finished
                     self.report.resumed += len(batch)
-                    advance(len(batch))
+                    progress_counter.add(len(batch))
 
         def record(result: tuple[Sequence[Coords], list[Problem]]) -> None:
             batch, problems = result
             problems.sort(key=lambda problem: problem.chunk or ())
             self.report.problems += problems
             self.journal.add(_batch_key(path, batch), problems)
-            advance(len(batch))
+            progress_counter.add(len(batch))
 
         if self.cluster is not None:
             self.cluster.run(verify_batch, list(remaining()), 0, lambda count: None, record)
