@@ -519,6 +519,15 @@ def test_a_dry_run_plans_later_passes_from_the_first_one(tmp_path: Path) -> None
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_a_dry_run_plans_the_stored_part_of_an_array_with_more_blocks_than_a_copy_may_have() -> None:
+    store = MemoryStore()
+    array = zarrfs.create_array(store, shape=(1 << 40, 1 << 40), chunks=(4, 4), dtype="u2")
+    array[1, 2] = 3
+    options: dict[str, Any] = {"axes": "yx", "levels": 2, "factors": [2, 2], "memory": 1}
+    plan = build_pyramid(array, MemoryStore(), dry_run=True, **options).estimates[0]
+    assert (plan.tasks, plan.sampled) == (1, 1)
+
+
 def test_each_thread_processes_blocks_of_an_array_that_fits_into_the_memory() -> None:
     grids = [LevelGrid((256 >> n,) * 3, (64, 64, 64), (1 if n == 0 else 2,) * 3) for n in range(4)]
     chunks, memory = (64, 64, 64), 256 << 20

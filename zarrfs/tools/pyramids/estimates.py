@@ -42,7 +42,7 @@ def estimate_pyramid(run: PyramidRun) -> list[ArrayEstimate]:
     )
     total_seconds = seconds * len(blocks) / threads
     total_written = written * len(blocks)
-    share = len(blocks) / max(1, len(BlockGrid(source.shape, first.block)))
+    share = len(blocks) / max(1, BlockGrid(source.shape, first.block).total)
     estimates = []
     for pass_ in passes:
         shape = source.shape if pass_.source is None else plan.levels[pass_.source].shape
@@ -52,7 +52,7 @@ def estimate_pyramid(run: PyramidRun) -> list[ArrayEstimate]:
         estimates.append(
             ArrayEstimate(
                 _name(run, pass_),
-                ceil(len(BlockGrid(shape, pass_.block)) * share),
+                ceil(BlockGrid(shape, pass_.block).total * share),
                 round(nbytes_read),
                 round(density * _written_elements(run, pass_)),
                 BUFFERS * prod(pass_.block) * source.dtype.itemsize + min(run.memory, source.nbytes),
