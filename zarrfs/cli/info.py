@@ -192,7 +192,7 @@ def show_group(properties: dict[str, Any]) -> None:
         # Reasons are sentences, which would make a column of the table very wide.
         for member in members[:MAX_LISTED]:
             if "error" in member:
-                click.echo(safe(f"{member['name']}: {member['error']}", MAX_LINE), err=True)
+                click.echo(safe(f"{member['name']}: {member['error']}", MAX_LINE))
     print_attributes(properties["attributes"])
 
 

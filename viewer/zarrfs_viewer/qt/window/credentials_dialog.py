@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from PyQt6.QtWidgets import QCheckBox, QDialog, QDialogButtonBox, QFormLayout, QLineEdit, QWidget
 
-from zarrfs_viewer.qt.support.plain_text import PlainLabel, button_text, plain
+from zarrfs_viewer.qt.support.plain_text import MAX_TEXT, PlainLabel, button_text, plain
 from zarrfs_viewer.url_credentials import FIELDS, SECRET_FIELDS, origin_of
 
 __all__ = ["CredentialsDialog"]
@@ -45,7 +45,7 @@ class CredentialsDialog(QDialog):
         self.url.textChanged.connect(lambda _: self._show_fields())
         self._scheme = ""
         self._show_fields()
-        self.url.setText(url)
+        self.url.setText(plain(url, MAX_TEXT))  # not abbreviated
         if self.fields:
             next(iter(self.fields.values())).setFocus()
 

@@ -77,17 +77,16 @@ class StatusFields(QObject):
 
     def show_readout(self, values: Readout | None) -> None:
         """Show the values below the pointer; None removes them."""
-        self._readout = "" if values is None else plain(values.text())
+        self._readout = "" if values is None else values.text()
         self._show_position()
 
     def show_opening(self, locations: list[str]) -> None:
         """Show the locations that are being opened."""
-        text = hide_credentials(f"Opening {', '.join(locations)}")
-        self._opening = plain(text) if locations else ""
+        self._opening = hide_credentials(f"Opening {', '.join(locations)}") if locations else ""
         self._show_position()
 
     def _show_position(self) -> None:
-        self.position.setText(self._readout or ("" if self.busy.isHidden() else self._opening))
+        self.position.setText(plain(self._readout or ("" if self.busy.isHidden() else self._opening)))
 
     def _show_busy(self) -> None:
         self.busy.show()
