@@ -40,6 +40,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background jobs with SIGINT ignored, and the programs that the tests start would inherit this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# gcsfs reads this when it is imported, which any test may do. Otherwise it tries gRPC with TLS for a minute or hangs,
+# because the emulator lacks it.
+os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"
+
 OUR_LOGGERS = ("zarrfs", "zarrfs_viewer")
 
 PERMANENT_THREADS = (

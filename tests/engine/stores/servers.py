@@ -164,8 +164,6 @@ def azure_server() -> Iterator[str]:
 @contextmanager
 def gcs_server() -> Iterator[str]:
     """Run an emulator of Google Cloud Storage, in memory; yields its endpoint."""
-    # gcsfs reads this when it is imported. Otherwise it tries gRPC with TLS for a minute, which the emulator lacks.
-    os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"
     port = free_port()
     command = [executable, "-m", "gcp_storage_emulator", "start", "--in-memory"]
     with running_server([*command, "--host", "127.0.0.1", "--port", str(port)], port):
