@@ -28,11 +28,7 @@ from PyQt6.QtWidgets import (
 from zarrfs_viewer.qt.panels.range_slider import RangeSlider
 from zarrfs_viewer.qt.support.number_box import NumberBox
 from zarrfs_viewer.qt.support.plain_text import allow_narrow, button_text, plain, plain_name, tooltip
-from zarrfs_viewer.qt.support.widgets import (
-    ignore_wheel_unless_focused,
-    return_focus_on_enter,
-    tool_button,
-)
+from zarrfs_viewer.qt.support.widgets import ignore_wheel_unless_focused, return_focus_on_enter, tool_button
 from zarrfs_viewer.state.colormaps import COLOR_BLIND_SAFE, NAMES, lookup
 from zarrfs_viewer.state.luts import lut_title
 from zarrfs_viewer.state.view_state import ChannelSettings

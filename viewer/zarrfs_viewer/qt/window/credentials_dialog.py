@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from PyQt6.QtWidgets import QCheckBox, QDialog, QDialogButtonBox, QFormLayout, QLineEdit, QWidget
 
 from zarrfs_viewer.qt.support.plain_text import MAX_TEXT, PlainLabel, button_text, plain
+from zarrfs_viewer.qt.support.widgets import set_tab_order
 from zarrfs_viewer.url_credentials import FIELDS, SECRET_FIELDS, origin_of
 
 __all__ = ["CredentialsDialog"]
@@ -77,9 +76,7 @@ class CredentialsDialog(QDialog):
                 field.setEchoMode(QLineEdit.EchoMode.Password)
             self.fields[name] = field
             self.form.insertRow(number + 1, PlainLabel(plain(title)), field)
-        chain = [self.url, *self.fields.values(), self.in_keyring]
-        for before, after in pairwise(chain):
-            self.setTabOrder(before, after)
+        set_tab_order(self.url, *self.fields.values(), self.in_keyring)
         # The hint is wrapped: its height depends on the width, which the fields change.
         self.form.activate()
         self.adjustSize()
