@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -17,8 +18,9 @@ from PyQt6.QtTest import QTest
 from PyQt6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.locations import absolute_location
-from zarrfs_viewer.qt.panels.channel_row import SignificantBox
+from zarrfs_viewer.qt.support.limit_box import LimitBox
 from zarrfs_viewer.qt.window.main_window import MainWindow
+from zarrfs_viewer.saved_views.views import from_json, to_json
 
 import zarrfs
 from tests.viewer.qt.hierarchies import write_plate
@@ -205,10 +207,9 @@ def test_limits_of_any_magnitude_are_displayed_with_significant_digits(
 
 
 def test_limit_boxes_accept_scientific_notation(qtbot: QtBot) -> None:
-    box = SignificantBox()
+    box = LimitBox(is_integer=False)
     qtbot.addWidget(box)
-    box.setRange(-1e300, 1e300)
-    for text in ("1e-5", "-.5", "+3.25E2", "7."):
+    for text in ("1e-5", "-.5", "+3.25E2", "7.", "1e300", "-1.7e308"):
         assert box.validate(text, 0)[0].name == "Acceptable"
         assert box.valueFromText(text) == float(text)
     for text in ("", "-", "1e", "1e-", "."):
@@ -217,6 +218,80 @@ def test_limit_boxes_accept_scientific_notation(qtbot: QtBot) -> None:
     for text in ("x", "nan", "inf", "1,000.5", "1e400"):
         assert box.validate(text, 0)[0].name != "Acceptable"
     assert box.valueFromText("x") == box.value()
+
+
+def test_limit_boxes_of_integers_are_exact(qtbot: QtBot) -> None:
+    box = LimitBox(is_integer=True)
+    qtbot.addWidget(box)
+    box.setValue(2**63 + 1)
+    assert (box.text(), box.value()) == ("9223372036854775809", 2**63 + 1)
+    for text, value in (("18446744073709551615", 2**64 - 1), ("-5", -5), ("1e300", 10**300), ("+7", 7)):
+        assert box.validate(text, 0)[0].name == "Acceptable"
+        assert box.valueFromText(text) == value
+    for text in ("", "-", "1e"):
+        assert box.validate(text, 0)[0].name == "Intermediate"
+    for text in ("x", "1.5", "1,000", "nan", "1e400", "1e-3", "9" * 400):
+        assert box.validate(text, 0)[0].name != "Acceptable"
+        assert box.valueFromText(text) == box.value()
+
+
+@pytest.mark.parametrize(
+    ("is_integer", "value", "steps", "expected"),
+    [
+        (True, 2**63, 1, 2**63 + 10**17),
+        (True, 100, 1, 110),
+        (True, 100, -1, 99),
+        (True, 9, 1, 10),
+        (True, 0, -1, -1),
+        (True, -100, 1, -99),
+        (False, 100.0, -1, 99.0),
+        (False, 0.25, 1, 0.26),
+        (False, 1e300, 1, 1.1e300),
+        (False, 0.0, 1, 0.5),
+    ],
+)
+def test_a_step_of_a_limit_box_changes_the_second_digit(
+    qtbot: QtBot, is_integer: bool, value: float, steps: int, expected: float
+) -> None:
+    box = LimitBox(is_integer)
+    qtbot.addWidget(box)
+    box.zero_step = 0.5
+    box.setValue(value)
+    box.stepBy(steps)
+    assert box.value() == pytest.approx(expected, rel=1e-12)
+
+
+def test_limits_of_64_bit_integers_are_exact_everywhere(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
+    """The limits of automatic contrast, the fields, the slider, the histogram, a link and the picture."""
+    first = 2**63
+    data = first + np.arange(256, dtype=np.uint64).reshape(16, 16)
+    zarrfs.create_array(tmp_path / "a.zarr", data=data, chunks=(8, 8))
+    window = open_in_window(tmp_path / "a.zarr")
+    limits = lambda: None if window.intent is None else window.intent.channels[0].limits  # noqa: E731
+    qtbot.waitUntil(lambda: limits() == (first + 1, first + 254), timeout=TIMEOUT_MILLISECONDS)
+    row = window.channels.rows[0]
+    assert (row.low.text(), row.high.text()) == (str(first + 1), str(first + 254))
+    qtbot.waitUntil(lambda: window.channels._histogram is not None, timeout=TIMEOUT_MILLISECONDS)
+    found = window.channels._histogram
+    assert found is not None
+    assert found.origin == first
+    assert found.counts.tolist() == [1] * 256
+    for slider in (row.slider, window.channels.plot):
+        for limit in (first + 1, first + 100, first + 254):
+            value = slider.value_at(slider.position_of(limit))
+            assert isinstance(value, int)
+            assert abs(value - limit) <= 4
+    edit = row.high.lineEdit()
+    assert edit is not None
+    edit.setText(str(first + 3))
+    wait_until_exact(qtbot, window, lambda: QTest.keyClick(row.high, Qt.Key.Key_Return))
+    assert limits() == (first + 1, first + 3)
+    restored = from_json(json.loads(json.dumps(to_json(window.views.current_view("v")))))
+    assert restored.intent.channels[0].limits == (first + 1, first + 3)
+    assert window.canvas.frame is not None
+    assert set(np.unique(window.canvas.frame.pixels & 0xFF)) == {0, 128, 255}
 
 
 def test_limits_cannot_be_edited_before_they_are_computed(

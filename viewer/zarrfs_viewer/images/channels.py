@@ -95,8 +95,10 @@ def _informative_window(window: Window | None, dtype: np.dtype[Any]) -> Window |
     """
     if window is None or not window.start < window.end:
         return None
-    if dtype.kind in "iu" and dtype.itemsize > 1 and (window.start, window.end) == data_limits(dtype):
-        return None
+    if dtype.kind in "iu" and dtype.itemsize > 1:
+        low, high = data_limits(dtype)
+        if (float(window.start), float(window.end)) == (float(low), float(high)):
+            return None
     return window
 
 

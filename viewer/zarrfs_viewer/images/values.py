@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from zarrfs_viewer.state.view_state import Component
 
-__all__ = ["component", "data_limits", "fields", "is_displayable", "to_display"]
+__all__ = ["component", "data_limits", "fields", "is_displayable", "to_display", "unsigned_offsets"]
 
 AnyArray = npt.NDArray[Any]
 
@@ -79,9 +79,17 @@ def component(values: AnyArray, part: Component = "value", field: str | None = N
     return np.abs(values)
 
 
+def unsigned_offsets(values: AnyArray, base: int) -> AnyArray:
+    """Return the exact differences of integers from ``base``, which is not above any of them, as unsigned integers."""
+    # In two's complement, the unsigned difference is correct for all signs.
+    unsigned = np.dtype(f"u{values.dtype.itemsize}")
+    offsets: AnyArray = values.view(unsigned) - np.array(base, values.dtype).view(unsigned)
+    return offsets
+
+
 def data_limits(dtype: np.dtype[Any]) -> tuple[float, float]:
-    """Return the default limits: the range of an integer data type, (0, 1) for all other data types."""
+    """Return the default limits: the range of an integer data type as ints, (0, 1) for all other data types."""
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
-        return float(info.min), float(info.max)
+        return int(info.min), int(info.max)
     return 0.0, 1.0

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zarrfs_viewer.images.values import data_limits
+from zarrfs_viewer.images.values import data_limits, unsigned_offsets
 from zarrfs_viewer.state.colormaps import lookup
 from zarrfs_viewer.state.view_state import ChannelSettings, Rgb
 
@@ -70,9 +70,9 @@ class Transfer:
         values = np.arange(1 << bits).astype(np.float64)
         if self.dtype.kind == "i":
             values[1 << (bits - 1) :] -= 1 << bits
-        width = self.high - self.low
+        low, width = float(self.low), float(self.high - self.low)
         scaled: npt.NDArray[np.float64] = (
-            (values - self.low) / width if width > 0 else np.where(values > self.low, 1.0, 0.0)
+            (values - low) / width if width > 0 else np.where(values > low, 1.0, 0.0)
         )
         np.clip(scaled, 0.0, 1.0, out=scaled)
         if self.power != 1:
@@ -126,12 +126,9 @@ def _scaled_integers(values: npt.NDArray[Any], low: float, high: float) -> npt.N
     if width <= 0:
         return (values > base).astype(np.float64)
     clipped = np.clip(values, base, top)
-    # In two's complement, the unsigned difference of clipped values is correct for all signs.
-    unsigned = np.dtype(f"u{values.dtype.itemsize}")
-    above = clipped.view(unsigned) - np.array(base, values.dtype).view(unsigned)
-    scaled: npt.NDArray[Any] = above.astype(np.float64)
-    scaled -= low - base
-    scaled /= width
+    scaled: npt.NDArray[Any] = unsigned_offsets(clipped, base).astype(np.float64)
+    scaled -= float(low - base)
+    scaled /= float(width)
     return np.clip(scaled, 0.0, 1.0, out=scaled)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar, overload
 
@@ -139,5 +140,9 @@ class Fields:
 
 
 def _is_number(value: Any) -> bool:
-    # The comparison is False for NaN, and does not overflow for integers that are too large for a float.
-    return isinstance(value, int | float) and not isinstance(value, bool) and -1e308 < value < 1e308
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer that is too large for a float
+        return False

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
-import re
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from PyQt6.QtCore import QPoint, QSize, Qt, pyqtSignal
-from PyQt6.QtGui import QColor, QIcon, QImage, QMouseEvent, QPaintEvent, QPixmap, QValidator
+from PyQt6.QtGui import QColor, QIcon, QImage, QMouseEvent, QPaintEvent, QPixmap
 from PyQt6.QtWidgets import (
     QCheckBox,
     QColorDialog,
     QComboBox,
-    QDoubleSpinBox,
     QFrame,
     QGridLayout,
     QHBoxLayout,
@@ -26,6 +23,7 @@ from PyQt6.QtWidgets import (
 )
 
 from zarrfs_viewer.qt.panels.range_slider import RangeSlider
+from zarrfs_viewer.qt.support.limit_box import LimitBox
 from zarrfs_viewer.qt.support.number_box import NumberBox
 from zarrfs_viewer.qt.support.plain_text import allow_narrow, button_text, plain, plain_name, tooltip
 from zarrfs_viewer.qt.support.widgets import ignore_wheel_unless_focused, return_focus_on_enter, tool_button
@@ -33,55 +31,16 @@ from zarrfs_viewer.state.colormaps import COLOR_BLIND_SAFE, NAMES, lookup
 from zarrfs_viewer.state.luts import lut_title
 from zarrfs_viewer.state.view_state import ChannelSettings
 
-__all__ = ["ChannelRow", "SignificantBox"]
+__all__ = ["ChannelRow"]
 
-MAX_LIMIT = 1e300
 MIN_NAME_WIDTH = 70
 INDICATOR_MARGIN = 4
 """Pixels around the indicator of a check box that also toggle it."""
 SWATCH_WIDTH, SWATCH_HEIGHT = 22, 12
 COLUMNS = 32
 """The number of colours in an icon of a colour map."""
-MAX_DECIMALS = 323
-"""The maximum of Qt, so that limits as small as 1e-300 are not rounded."""
 COMPONENTS = ("abs", "phase", "real", "imag")
 CUSTOM, MORE, IMPORT = "Custom colour...", "More colour maps...", "Import LUT file..."
-
-
-class SignificantBox(NumberBox):
-    """A number field that displays six significant digits instead of a fixed number of decimals."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setDecimals(MAX_DECIMALS)
-
-    def textFromValue(self, value: float) -> str:
-        return self.localized(f"{value:.6g}")
-
-    def valueFromText(self, text: str | None) -> float:
-        stripped = self.localized(text).strip()
-        if stripped == self.textFromValue(self.value()):
-            return self.value()  # the text was not edited and has fewer digits than the value
-        try:
-            return float(_with_point(stripped))
-        except ValueError:
-            return self.value()
-
-    def validate(self, text: str | None, position: int) -> tuple[QValidator.State, str, int]:
-        value = self.localized(text)
-        number = _with_point(value)
-        try:
-            is_finite = math.isfinite(float(number))
-        except ValueError:
-            is_finite = False
-        if is_finite:
-            return QValidator.State.Acceptable, value, position
-        is_prefix = re.fullmatch(r"\s*[+-]?\d*\.?\d*(e[+-]?\d*)?\s*", number, re.IGNORECASE)
-        return QValidator.State.Intermediate if is_prefix else QValidator.State.Invalid, value, position
-
-
-def _with_point(text: str) -> str:
-    return text.replace(",", ".")
 
 
 class VisibilityBox(QCheckBox):
@@ -183,8 +142,8 @@ class ChannelRow(QFrame):
         self.show_settings(settings)
         self.visible.toggled.connect(self._emit_visibility)
         self.colormap.activated.connect(self._pick_colormap)
-        self.low.valueChanged.connect(lambda value: self._emit_limit(0, value))
-        self.high.valueChanged.connect(lambda value: self._emit_limit(1, value))
+        self.low.changed.connect(lambda value: self._emit_limit(0, value))
+        self.high.changed.connect(lambda value: self._emit_limit(1, value))
         self.gamma.valueChanged.connect(lambda value: self._emit_changed(gamma=value))
         self.invert.toggled.connect(lambda on: self._emit_changed(invert=on))
         self.solo.toggled.connect(lambda on: self._emit_changed(solo=on))
@@ -232,14 +191,9 @@ class ChannelRow(QFrame):
         self.activated.emit()
         super().mousePressEvent(event)
 
-    def _create_limit_box(self, name: str, is_integer: bool) -> QDoubleSpinBox:
-        box = QDoubleSpinBox() if is_integer else SignificantBox()
-        box.setRange(-MAX_LIMIT, MAX_LIMIT)
-        if is_integer:
-            box.setDecimals(0)
+    def _create_limit_box(self, name: str, is_integer: bool) -> LimitBox:
+        box = LimitBox(is_integer)
         box.setAccessibleName(plain(name))
-        box.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
-        box.setKeyboardTracking(False)
         box.setMinimumWidth(70)
         return box
 
@@ -264,6 +218,7 @@ class ChannelRow(QFrame):
             # The limits cannot be edited before they have been computed.
             box.setEnabled(settings.limits is not None)
             if settings.limits is not None:
+                box.zero_step = abs(settings.limits[1] - settings.limits[0]) / 100 or 1
                 box.setValue(settings.limits[number])
         self._is_updating = False
 

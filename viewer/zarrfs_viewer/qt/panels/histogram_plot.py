@@ -15,6 +15,7 @@ from PyQt6.QtWidgets import QWidget
 
 from zarrfs_viewer.qt.support.plain_text import plain
 from zarrfs_viewer.rendering.contrast import Histogram
+from zarrfs_viewer.rendering.value_scale import fraction, interpolated
 
 __all__ = ["HistogramPlot"]
 
@@ -45,7 +46,7 @@ class HistogramPlot(QWidget):
         moved: (number, value) the user moved the minimum (0) or the maximum (1).
     """
 
-    moved = pyqtSignal(int, float)
+    moved = pyqtSignal(int, object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -56,14 +57,15 @@ class HistogramPlot(QWidget):
         self._histogram: Histogram | None = None
         self._is_logarithmic = False
         self._limits: tuple[float, float] | None = None
-        self._range = (0.0, 1.0)
+        self._range = (0.0, 1.0)  # relative to the origin of the histogram, as its edges
+        self._origin = 0
         self._hovered: int | None = None
         self._dragged: int | None = None
 
     @property
     def range(self) -> tuple[float, float]:
         """The first and the last value of the axis."""
-        return self._range
+        return self._origin + self._range[0], self._origin + self._range[1]
 
     def show_histogram(
         self, histogram: Histogram | None, limits: tuple[float, float] | None, is_logarithmic: bool
@@ -88,8 +90,10 @@ class HistogramPlot(QWidget):
             self.update()
             return
         low, high = self._histogram.span()
+        self._origin = self._histogram.origin
         if self._limits is not None:
-            low, high = min(low, *self._limits), max(high, *self._limits)
+            offsets = [float(limit - self._origin) for limit in self._limits]
+            low, high = min(low, *offsets), max(high, *offsets)
         padding = PADDING_PART * (high - low)
         if math.isfinite(padding):
             low, high = low - padding, high + padding
@@ -100,29 +104,39 @@ class HistogramPlot(QWidget):
 
     def position_of(self, value: float) -> float:
         """Return the x coordinate of a value. Values beyond the axis have coordinates beyond the widget."""
-        low, high = self._range
-        return self.width() * (value / 2 - low / 2) / (high / 2 - low / 2) if high > low else 0.0
+        return self._x_of(float(value - self._origin))
+
+    def _x_of(self, offset: float) -> float:
+        """Return the x coordinate of a difference from the origin of the histogram."""
+        return self.width() * fraction(offset, *self._range)
 
     def value_at(self, x: float) -> float:
         """Return the value at an x coordinate, within the axis."""
-        low, high = self._range
         part = min(max(x / max(1, self.width()), 0.0), 1.0)
-        value = low * (1 - part) + high * part
-        return float(round(value)) if self.is_integer else value
+        return self._origin + interpolated(*self._range, part, self.is_integer)
 
     def ticks(self) -> list[tuple[float, str]]:
         """Return the values of the axis with a label, and the labels: multiples of 1, 2 or 5 times a power of ten."""
         low, high = self._range
-        rough = (high - low) / max(1.0, self.width() / MIN_TICK_DISTANCE)
+        longest = 0 if not self._origin else self.fontMetrics().horizontalAdvance(f" {self._origin} ")
+        rough = (high / 2 - low / 2) / max(1.0, self.width() / max(MIN_TICK_DISTANCE, longest)) * 2
         if not MIN_STEP < rough < MAX_STEP:
             return []
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
+        if self._origin:
+            return self._exact_ticks(max(1, int(step)))
         largest = max(abs(low), abs(high))
         digits = max(1, math.ceil(math.log10(largest / step)) + 1)
         first, last = math.ceil(low / step), math.floor(high / step)
         values = [number * step for number in range(first, last + 1)]
         return [(value, f"{value:.{max(digits, 6)}g}") for value in values]
+
+    def _exact_ticks(self, step: int) -> list[tuple[float, str]]:
+        """Return the multiples of an integer and their digits."""
+        low, high = (self._origin + round(offset) for offset in self._range)
+        values = [number * step for number in range(-(-low // step), high // step + 1)]
+        return [(value, str(value)) for value in values]
 
     # -- drawing -----------------------------------------------------------------------------------------------
 
@@ -139,6 +153,7 @@ class HistogramPlot(QWidget):
         painter.end()
 
     def _draw_bars(self, painter: QPainter, histogram: Histogram, bottom: float) -> None:
+        # The edges are relative to the origin, as the range.
         edges, heights = histogram.edges, histogram.heights(self._is_logarithmic)
         low, high = self._range
         is_seen = (edges[1:] >= low) & (edges[:-1] <= high)
@@ -146,8 +161,8 @@ class HistogramPlot(QWidget):
         outline = QPolygonF()
         for number in range(first, last if is_seen.any() else first):
             y = bottom - float(heights[number]) * (bottom - 2)
-            outline.append(QPointF(self.position_of(float(edges[number])), y))
-            outline.append(QPointF(self.position_of(float(edges[number + 1])), y))
+            outline.append(QPointF(self._x_of(float(edges[number])), y))
+            outline.append(QPointF(self._x_of(float(edges[number + 1])), y))
         if outline.isEmpty():
             return
         outline.append(QPointF(outline.last().x(), bottom))

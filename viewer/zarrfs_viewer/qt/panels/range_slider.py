@@ -8,6 +8,7 @@ from PyQt6.QtCore import QPointF, QRectF, QSize, Qt, pyqtSignal
 from PyQt6.QtGui import QColor, QLinearGradient, QMouseEvent, QPainter, QPaintEvent, QPen
 from PyQt6.QtWidgets import QSizePolicy, QWidget
 
+from zarrfs_viewer.rendering.value_scale import fraction, interpolated
 from zarrfs_viewer.state.colormaps import lookup
 
 __all__ = ["RangeSlider"]
@@ -30,6 +31,8 @@ def _useful_range(low: float, high: float, limits_range: tuple[float, float] | N
     The range in the metadata is often that of the data type. It is not used if the handles would be close together.
     """
     margin = (high - low) * MARGIN_PART
+    if isinstance(high - low, int):
+        margin = math.ceil(margin)
     if limits_range is None:
         return low - margin, high + margin
     start, stop = min(limits_range), max(limits_range)
@@ -46,7 +49,7 @@ class RangeSlider(QWidget):
         pressed: the user pressed a mouse button.
     """
 
-    moved = pyqtSignal(int, float)
+    moved = pyqtSignal(int, object)
     pressed = pyqtSignal()
 
     def __init__(self, is_integer: bool, parent: QWidget | None = None) -> None:
@@ -86,15 +89,14 @@ class RangeSlider(QWidget):
     def position_of(self, value: float) -> float:
         """Return the x coordinate of a value."""
         start, stop = self._range
-        part = (value / 2 - start / 2) / (stop / 2 - start / 2) if stop > start else 0.0
+        part = fraction(value, start, stop)
         return HANDLE_WIDTH / 2 + min(max(part, 0.0), 1.0) * (self.width() - HANDLE_WIDTH)
 
     def value_at(self, x: float) -> float:
         """Return the value at an x coordinate."""
         start, stop = self._range
         part = min(max((x - HANDLE_WIDTH / 2) / max(1, self.width() - HANDLE_WIDTH), 0.0), 1.0)
-        value = start * (1 - part) + stop * part
-        return float(round(value)) if self._is_integer else value
+        return interpolated(start, stop, part, self._is_integer)
 
     # -- drawing -----------------------------------------------------------------------------------------------
 
