@@ -11,6 +11,7 @@ from PyQt6.QtGui import QValidator
 from PyQt6.QtWidgets import QAbstractSpinBox, QWidget
 
 from zarrfs_viewer.qt.support.number_box import NumberBox
+from zarrfs_viewer.qt.support.plain_text import plain
 
 __all__ = ["LimitBox"]
 
@@ -51,7 +52,7 @@ class LimitBox(QAbstractSpinBox):
         is_changed, self._value = value != self._value, value
         edit = self.lineEdit()
         if edit is not None:
-            edit.setText(self.textFromValue(value))
+            edit.setText(plain(self.textFromValue(value)))
         if is_changed:
             self.changed.emit(value)
 
