@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import pickle
+import shutil
 import sys
 import threading
 import zipfile
@@ -246,6 +248,29 @@ def zip_directory(folder: Path, compression: int) -> Path:
     return archive_path
 
 
+def test_a_path_continues_into_a_zip_file_on_a_web_server(web: WebServer, tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    shutil.copytree(web.folder / "g.zarr", tmp_path / "root" / "my image.zarr")
+    shutil.copy(zip_directory(tmp_path / "root", zipfile.ZIP_STORED), web.folder / "a.zip")
+    for inner in ("", "/", "/zarr.json", "/plain", "/plain/zarr.json"):
+        with zarrfs.open(f"{web.url}/a.zip/my%20image.zarr{inner}") as node:
+            array = node["plain"] if isinstance(node, zarrfs.Group) else node
+            assert np.array_equal(array[...], DATA)
+    result = CliRunner().invoke(main, ["info", f"{web.url}/a.zip/my%20image.zarr/plain?token=1"])
+    assert result.exit_code == 0, result.output
+    with pytest.raises(NodeNotFoundError, match="plane"):
+        zarrfs.open(f"{web.url}/a.zip/my%20image.zarr/plane")
+    with pytest.raises(LocationError, match="a remote zip file cannot be changed"):
+        zarrfs.create_group(f"{web.url}/a.zip/new.zarr")
+
+
+def test_a_directory_of_a_server_may_have_the_suffix_of_a_zip_file(web: WebServer) -> None:
+    shutil.copytree(web.folder / "g.zarr", web.folder / "b.zip" / "g.zarr")
+    assert np.array_equal(zarrfs.open_array(f"{web.url}/b.zip/g.zarr/plain")[...], DATA)
+    zarrfs.create_array("memory://bucket/c.zip/new.zarr", data=[1, 2])
+    assert zarrfs.open_array("memory://bucket/c.zip/new.zarr")[:].tolist() == [1, 2]
+
+
 def test_only_requested_ranges_of_a_remote_zip_file_are_fetched(web: WebServer) -> None:
     data = np.random.default_rng(1).integers(0, 2**16, (2048, 512), "u2")
     zarrfs.create_array(
@@ -418,6 +443,29 @@ def test_a_path_points_into_a_file_with_references(tmp_path: Path) -> None:
     refs = {"a/b/.zarray": json.dumps(metadata), "a/b/0": [(tmp_path / "data.bin").as_uri(), 1, 4]}
     (tmp_path / "r.json").write_text(json.dumps({"version": 1, "refs": refs}))
     assert zarrfs.open_array(tmp_path / "r.json" / "a" / "b")[:].tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("allow_external", [False, True])
+@pytest.mark.parametrize("target", ["old.zarr", "./x/../old.zarr"])
+def test_relative_targets_are_relative_to_the_file_with_references(
+    web: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, allow_external: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (web.folder / "refs.json").write_text(references(web, target))
+    for location in (str(web.folder / "refs.json"), os.path.relpath(web.folder / "refs.json")):
+        array = zarrfs.open_array(location, cache_size=0, allow_external=allow_external)
+        check_references(array, allowed=True)
+    storage = {"fo": f"{web.url}/refs.json"}
+    array = zarrfs.open_array("reference://", storage_options=storage, allow_external=allow_external)
+    check_references(array, allowed=True)
+
+
+def test_relative_targets_cannot_leave_the_directory_of_the_references(web: WebServer) -> None:
+    (web.folder / "deep").mkdir()
+    (web.folder / "deep" / "refs.json").write_text(references(web, "../old.zarr"))
+    check_references(zarrfs.open_array(web.folder / "deep" / "refs.json", cache_size=0), allowed=False)
+    with_access = zarrfs.open_array(web.folder / "deep" / "refs.json", cache_size=0, allow_external=True)
+    check_references(with_access, allowed=True)
 
 
 @pytest.mark.parametrize("mode", ["r+", "a", "w"])

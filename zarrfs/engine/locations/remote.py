@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from urllib.parse import unquote
 
 from zarrfs.engine.locations.local import METADATA_NAMES
 from zarrfs.engine.locations.storage_options import Options
@@ -19,8 +20,10 @@ __all__ = ["open_references", "open_remote"]
 def open_remote(
     url: str, scheme: str, read_only: bool, storage_options: Options, external: bool
 ) -> tuple[Store, str]:
-    """Open a URL with fsspec. A zip file is opened as an archive; the name of a metadata document refers to the
-    directory that contains it.
+    """Open a URL with fsspec. Return the store and the path in it.
+
+    A zip file is opened as an archive, and the rest of the path is a path in it. The name of a metadata document refers
+    to the directory that contains it.
     """
     if not all(is_known_protocol(part) for part in scheme.split("::")):
         raise LocationError(
@@ -44,9 +47,31 @@ def open_remote(
         bare = head
     elif last.endswith(".zip") and "::" not in scheme:
         return _open_remote_zip(url, read_only, storage_options, external), ""
+    archive, inner = ("", "") if "::" in scheme else _split_archive(bare)
+    if archive:
+        try:
+            store = _open_remote_zip(archive + mark + query, True, storage_options, external)
+        except LocationError:
+            pass  # a directory whose name ends with .zip, or the prefix of objects
+        else:
+            if not read_only:
+                store.close()
+                raise _unchangeable(archive)
+            return store, unquote(inner) if scheme in ("http", "https") else inner
     return RemoteStore(
         bare + mark + query, read_only=read_only, storage_options=storage_options, allow_external=external
     ), ""
+
+
+def _split_archive(url: str) -> tuple[str, str]:
+    """Return the URL of the first component with the suffix ``.zip`` and the path after it; empty without both."""
+    start = url.find("/", url.find("://") + 3)  # a host is not an archive
+    end = url.find(".zip/", max(start, 0)) + len(".zip")
+    return (url[:end], url[end:].strip("/")) if start >= 0 and end >= len(".zip") else ("", "")
+
+
+def _unchangeable(url: str) -> LocationError:
+    return LocationError(f"zip::{url}: a remote zip file cannot be changed; open it with mode 'r'")
 
 
 def open_references(path: str, mode: str, storage_options: Options, external: bool) -> Store:
@@ -73,7 +98,7 @@ def open_references(path: str, mode: str, storage_options: Options, external: bo
 def _open_remote_zip(url: str, read_only: bool, storage_options: Options, external: bool) -> Store:
     """Open a zip file at a URL. Options for the protocol ``zip`` of fsspec are ignored."""
     if not read_only:
-        raise LocationError(f"zip::{url}: a remote zip file cannot be changed; open it with mode 'r'")
+        raise _unchangeable(url)
     bare, mark, query = url.partition("?")
     folder, _, name = bare.rpartition("/")
     if folder.endswith(":/"):  # memory://image.zip

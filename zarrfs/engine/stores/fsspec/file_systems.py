@@ -13,6 +13,7 @@ from zarrfs.engine.stores.fsspec.references import (
     find_reference_file_system,
     is_local_url,
     local_path,
+    resolve_relative_targets,
 )
 from zarrfs.engine.stores.regular_files import check_regular_file
 from zarrfs.errors import LocationError, StoreError
@@ -45,7 +46,7 @@ def open_file_system(url: str, options: Mapping[str, Any], *, allow_external: bo
         _check_local_file(local_path(origin))
     if url.partition("::")[0].partition("://")[0] == "reference" and not allow_external:
         # Without this option the references choose the protocols.
-        reference_options = options["reference"] if isinstance(options.get("reference"), dict) else options
+        reference_options = _options_of_references(options)
         if "fs" not in reference_options:
             reference_options.setdefault("remote_protocol", _protocol_of(origin, origin_protocol))
     try:
@@ -58,9 +59,20 @@ def open_file_system(url: str, options: Mapping[str, Any], *, allow_external: bo
         raise LocationError(f"{display_url}: a package is missing{advice} ({error})") from error
     except Exception as error:
         raise LocationError(f"{display_url} cannot be opened: {error or type(error).__name__}") from error
-    reference_files = None if allow_external else find_reference_file_system(file_system)
-    policy = None if reference_files is None else ReferencePolicy(reference_files, origin, origin_protocol)
+    policy = None
+    reference_files = find_reference_file_system(file_system)
+    if reference_files is not None:
+        if origin is not None:
+            remote_options = _options_of_references(options).get("remote_options") or {}
+            resolve_relative_targets(reference_files, origin, origin_protocol, remote_options)
+        if not allow_external:
+            policy = ReferencePolicy(reference_files, origin, origin_protocol)
     return OpenedFileSystem(file_system, root, policy)
+
+
+def _options_of_references(options: dict[str, Any]) -> dict[str, Any]:
+    nested = options.get("reference")
+    return nested if isinstance(nested, dict) else options
 
 
 def _find_origin(url: str, options: Mapping[str, Any]) -> tuple[str | None, str | None]:

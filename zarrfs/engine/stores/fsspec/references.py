@@ -1,4 +1,7 @@
-"""The targets that the references of a reference file system (kerchunk) may have.
+"""The targets of the references of a reference file system (kerchunk): where they are, and which are allowed.
+
+A target without a protocol and a leading slash is relative to the directory of the references. fsspec resolves it from
+the current directory, and the format has no rule.
 
 References are untrusted data. They can name any file of this machine and any host that it can reach. By default a
 target must be at the location of the references: below the same directory, or on the same host or in the same bucket.
@@ -8,12 +11,20 @@ from __future__ import annotations
 
 import errno
 import os
+import posixpath
+from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from zarrfs.errors import StoreError
 
-__all__ = ["ReferencePolicy", "find_reference_file_system", "is_local_url", "local_path"]
+__all__ = [
+    "ReferencePolicy",
+    "find_reference_file_system",
+    "is_local_url",
+    "local_path",
+    "resolve_relative_targets",
+]
 
 LOCAL_PROTOCOLS = ("", "file", "local")
 WEB_PROTOCOLS = ("http", "https")
@@ -42,6 +53,54 @@ def find_reference_file_system(file_system: Any) -> Any | None:
     return None
 
 
+def resolve_relative_targets(
+    file_system: Any, origin: str, protocol: str | None, options: Mapping[str, Any]
+) -> None:
+    """Make relative targets absolute, in references that a file system has read completely.
+
+    ``origin`` is the location of the references, and ``protocol`` its default protocol. ``options`` are those of the
+    file system of the targets.
+    """
+    references = file_system.references
+    if not isinstance(references, dict):  # parquet, which is read in parts
+        return
+    relative = {key: value for key, value in references.items() if _is_relative(value)}
+    if not relative:
+        return
+    for key, (target, *byte_range) in relative.items():
+        references[key] = [_absolute(target, origin, protocol), *byte_range]
+    targets_protocol = _scheme(_absolute("a", origin, protocol)) or None
+    if targets_protocol not in file_system.fss:  # fsspec has only the protocol of the first reference
+        import fsspec
+        from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
+
+        targets = fsspec.filesystem(targets_protocol, **options)
+        if not targets.async_impl:
+            targets = AsyncFileSystemWrapper(targets, asynchronous=file_system.asynchronous)
+        file_system.fss[targets_protocol] = targets
+
+
+def _is_relative(reference: Any) -> bool:
+    """Return whether a reference has a target that is relative to the references."""
+    if not isinstance(reference, list | tuple) or not reference or not isinstance(reference[0], str):
+        return False
+    return "://" not in reference[0] and not reference[0].startswith(("/", "~", "data:"))
+
+
+def _absolute(target: str, origin: str, protocol: str | None) -> str:
+    """Return the URL of a relative target."""
+    if is_local_url(origin, protocol):
+        return f"file://{os.path.normpath(os.path.join(_directory(origin), target))}"
+    parts = urlsplit(origin if _scheme(origin) else f"{protocol}://{origin}")
+    path = posixpath.normpath(posixpath.join("/", posixpath.dirname(parts.path), target))
+    return urlunsplit(parts._replace(path=path, query="", fragment=""))
+
+
+def _directory(origin: str) -> str:
+    """Return the directory of a local file of references, without symbolic links."""
+    return os.path.dirname(os.path.realpath(local_path(origin).rstrip("/")))
+
+
 class ReferencePolicy:
     """Checks the targets of references.
 
@@ -57,7 +116,7 @@ class ReferencePolicy:
         if origin is None:
             self._location_text = "given as a dictionary, which allows no targets"
         elif is_local_url(origin, protocol):
-            self._directory = os.path.dirname(os.path.realpath(local_path(origin).rstrip("/")))
+            self._directory = _directory(origin)
             self._location_text = f"in {self._directory}"
         else:
             self._host = _host(origin)
