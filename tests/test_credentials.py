@@ -45,14 +45,14 @@ def test_registered_secrets_are_removed_everywhere() -> None:
         {
             "secret": "s3cret/",
             "endpoint": "visible",
-            "headers": {"X": "in header"},
+            "headers": {"X": "in header", "Y": ["listed"]},
             "anon": True,
             "key": b"bytes",
         }
     )
     register_url("https://user:p%40ss@host/a")
-    text = "s3cret/ s3cret%2F visible in header bytes p@ss p%40ss"
-    assert hide_credentials(text) == "*** *** visible *** *** *** ***"
+    text = "s3cret/ s3cret%2F visible in header listed bytes p@ss p%40ss"
+    assert hide_credentials(text) == "*** *** visible *** *** *** *** ***"
 
 
 def test_names_of_secret_options() -> None:
@@ -111,3 +111,22 @@ def test_arguments_are_overwritten_in_place() -> None:
     ]
     harmless = b"python\0zarrfs\0info\0/data/a.zarr\0"
     assert hidden_arguments(harmless) == harmless
+
+
+def test_json_in_the_command_line_is_hidden_completely() -> None:
+    value = rb'{"aws_secret_access_key": "\u0073ecret"}'
+
+    hidden = hidden_arguments(
+        b"zarrfs\0--storage-option\0client_kwargs="
+        + value
+        + b"\0--storage-option=client_kwargs="
+        + value
+        + b"\0"
+    )
+
+    assert hidden.rstrip(b"\0").split(b"\0") == [
+        b"zarrfs",
+        b"--storage-option",
+        b"client_kwargs=*",
+        b"--storage-option=client_kwargs=*",
+    ]

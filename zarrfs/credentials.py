@@ -43,11 +43,17 @@ def is_secret_name(name: str) -> bool:
 def register_secrets(options: Mapping[str, Any] | None, *, inside_secret: bool = False) -> None:
     """Register the secret values of storage options, so that ``hide_credentials`` removes them."""
     for name, value in (options or {}).items():
-        is_secret = inside_secret or is_secret_name(str(name))
-        if isinstance(value, Mapping):
-            register_secrets(value, inside_secret=is_secret)
-        elif is_secret and isinstance(value, str | bytes):
-            _register(value.decode("utf-8", "replace") if isinstance(value, bytes) else value)
+        _register_value(value, inside_secret or is_secret_name(str(name)))
+
+
+def _register_value(value: Any, is_secret: bool) -> None:
+    if isinstance(value, Mapping):
+        register_secrets(value, inside_secret=is_secret)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _register_value(item, is_secret)
+    elif is_secret and isinstance(value, str | bytes):
+        _register(value.decode("utf-8", "replace") if isinstance(value, bytes) else value)
 
 
 def register_url(url: str) -> None:

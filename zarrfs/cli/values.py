@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -42,7 +43,7 @@ def storage_option(function: F) -> F:
         "storage",
         multiple=True,
         metavar="KEY=VALUE",
-        help="An fsspec option for a URL; durable=true for files. Repeatable.",
+        help="An fsspec option for a URL (objects as JSON); durable=true for files. Repeatable.",
     )
     return add_storage(add_external(function))
 
@@ -154,16 +155,32 @@ DEFAULT_CONFIGURATIONS: dict[str, dict[str, Any]] = {
 
 
 def parse_storage_options(pairs: Sequence[str]) -> dict[str, Any] | None:
-    """Parse KEY=VALUE pairs to a dictionary. The values true, false and integers are converted."""
+    """Parse KEY=VALUE pairs to a dictionary.
+
+    The values true, false and integers are converted, and a value that begins with { or [ is JSON: options such as
+    ``client_kwargs`` of s3fs are dictionaries.
+    """
     options: dict[str, Any] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals:
             raise click.BadParameter(f"{short_repr(pair)}: expected KEY=VALUE")
-        booleans: dict[str, Any] = {"true": True, "false": False}
-        options[key] = booleans.get(
-            value.lower(), int(value) if re.fullmatch(INTEGER_PATTERN, value) else value
-        )
+        options[key] = _parse_storage_value(key, value)
     if allows_external():
         options[EXTERNAL] = True
     return options or None
+
+
+def _parse_storage_value(key: str, value: str) -> Any:
+    booleans = {"true": True, "false": False}
+    if value.lower() in booleans:
+        return booleans[value.lower()]
+    if re.fullmatch(INTEGER_PATTERN, value):
+        return int(value)
+    if value.startswith(("{", "[")):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError) as error:
+            # The value may contain a password, so the message does not repeat it.
+            raise click.BadParameter(f"the value of {short_repr(key)} is not valid JSON: {error}") from None
+    return value

@@ -19,8 +19,8 @@ ARGUMENT_START_FIELD, ARGUMENT_END_FIELD = 47, 48
 def hide_arguments() -> None:
     """Overwrite credentials in the memory from which the kernel reads the command line of this process.
 
-    User information and queries of URLs, and values of secret storage options, are replaced. ``sys.argv`` does not
-    change. Until the call the arguments are visible. Does nothing where the memory is not known.
+    User information and queries of URLs, and values of storage options that are secret or JSON, are replaced.
+    ``sys.argv`` does not change. Until the call the arguments are visible. Does nothing where the memory is not known.
     """
     try:
         # The name of the command, in parentheses, may contain spaces. It is the second field.
@@ -52,8 +52,9 @@ def hidden_arguments(arguments: bytes) -> bytes:
             equals
             and value
             and (previous == STORAGE_OPTION or text.startswith(prefix))
-            and is_secret_name(name)
+            and (is_secret_name(name) or value.startswith(("{", "[")))
         ):
+            # JSON may contain a secret in another notation (escapes), so all of it is hidden.
             text = text[: len(text) - len(value)] + "*"
         result.append(text.encode("utf-8", "surrogateescape"))
         previous = argument

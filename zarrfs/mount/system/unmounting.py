@@ -48,7 +48,7 @@ def unmount(
             if "busy" in message.lower()
             else ""
         )
-        raise MountError(f"{target} cannot be unmounted: {message}{hint}")
+        raise MountError(f"{target} cannot be unmounted: {message.rstrip('.')}{hint}")
     deadline = time.monotonic() + timeout
     while is_mounted(target):
         if time.monotonic() > deadline:
