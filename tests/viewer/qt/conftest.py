@@ -13,6 +13,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 from PyQt6.QtCore import QSettings
 from PyQt6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer.images.opening import import_engine
 from zarrfs_viewer.qt.support.garbage import GuiThreadCollector
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
@@ -26,6 +27,14 @@ def garbage_collection(qapp: QApplication) -> Iterator[None]:
     collector = GuiThreadCollector(qapp)
     yield
     collector.stop()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def imported_engine() -> None:
+    """The first window of a process imports the engine on a thread. A test of a few milliseconds would end, and close
+    its window, before: the thread would be left, for seconds if the machine is busy.
+    """
+    import_engine()
 
 
 @pytest.fixture

@@ -60,6 +60,20 @@ def test_an_active_mode_of_a_channel_is_highlighted(window: MainWindow) -> None:
     assert color().saturation() < 60
 
 
+def test_a_long_name_below_the_histogram_is_elided_and_has_a_tooltip(window: MainWindow) -> None:
+    panel = window.channels
+    before = panel.sizeHint(), panel._title.width()
+    name = "Alexa Fluor 488 excitation of the nuclei"
+    panel.rows[1].name = name
+    panel.select_channel(1)
+    assert (panel._title.text(), panel.sizeHint().width(), panel._title.width()) == (
+        name,
+        before[0].width(),
+        before[1],
+    )
+    assert name in panel._title.toolTip()
+
+
 def test_all_none_and_the_filter(qtbot: QtBot, window: MainWindow) -> None:
     panel = window.channels
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -124,12 +125,40 @@ def test_the_tab_key_follows_the_rows_from_above(open_in_window: OpenInWindow, t
     assert channel[-1] == "Whole stack"
 
 
-def test_a_location_that_was_forgotten_has_no_thumbnail(recent: RecentLocations) -> None:
-    recent.save_thumbnail("/data/other.zarr", QImage(10, 10, QImage.Format.Format_RGB32))
-    assert not recent.thumbnail("/data/other.zarr").exists()
+def test_a_location_that_was_forgotten_has_no_thumbnail(
+    qtbot: QtBot, open_in_window: OpenInWindow, recent: RecentLocations, tmp_path: Path
+) -> None:
     recent.add("/data/a.zarr")
+    recent.save_thumbnail("/data/a.zarr", QImage(10, 10, QImage.Format.Format_RGB32))
     recent.remove("/data/a.zarr")
     assert recent.locations() == []
+    assert not recent.thumbnail("/data/a.zarr").exists()
+    path = write_array(tmp_path / "b.zarr")
+    window = open_in_window(path)
+    window.thumbnails._save()
+    window.recent.remove(str(path))  # while the file is written
+    qtbot.waitUntil(lambda: window.session.worker.is_idle, timeout=TIMEOUT_MILLISECONDS)
+    window.thumbnails._save()
+    qtbot.waitUntil(lambda: window.session.worker.is_idle, timeout=TIMEOUT_MILLISECONDS)
+    window.close()
+    assert not window.recent.thumbnail(str(path)).exists()
+
+
+def test_the_settings_are_read_on_the_thread_of_the_window_only(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readers: set[int] = set()
+    read = RecentLocations.locations
+
+    def recorded(recent: RecentLocations) -> list[str]:
+        readers.add(threading.get_ident())
+        return read(recent)
+
+    monkeypatch.setattr(RecentLocations, "locations", recorded)
+    path = write_array(tmp_path / "a.zarr")
+    window = open_in_window(path)
+    qtbot.waitUntil(window.recent.thumbnail(str(path)).exists, timeout=TIMEOUT_MILLISECONDS)
+    assert readers == {threading.get_ident()}
 
 
 def test_the_buttons_of_the_start_page_run_actions(

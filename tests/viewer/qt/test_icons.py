@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 from PyQt6.QtGui import QColor, QIcon, QImage, QPalette
 from pytestqt.qtbot import QtBot
-from zarrfs_viewer.qt.support.icons import DIRECTORY, SIZES, icon, mask_file
+from zarrfs_viewer.qt.support.icons import DIRECTORY, SIZES, WINDOW_ICON_SIZES, icon, mask_file, window_icon
 
 from tests.processes import TIMEOUT
 
@@ -42,6 +42,13 @@ def test_the_masks_are_made_from_the_drawings(tmp_path: Path) -> None:
             assert stored.shape == (size, size)
             assert stored.max() > 200
             assert np.abs(stored - made).max() <= MAX_DIFFERENCE, f"{name}: run packaging/icons.py"
+
+
+def test_windows_have_an_icon_without_a_desktop_entry() -> None:
+    for size in WINDOW_ICON_SIZES:
+        drawn = pixels(window_icon().pixmap(size, size).toImage())
+        assert drawn.shape[:2] == (size, size)
+        assert (drawn[..., 3] == 255).mean() > 0.5
 
 
 @pytest.mark.parametrize("name", NAMES)

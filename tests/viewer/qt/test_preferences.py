@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PyQt6.QtCore import QPoint, QPointF, QSettings, Qt
-from PyQt6.QtGui import QPalette, QWheelEvent
-from PyQt6.QtWidgets import QApplication, QDialog, QDialogButtonBox
+from PyQt6.QtGui import QColor, QPalette, QWheelEvent
+from PyQt6.QtWidgets import QApplication, QCheckBox, QDialog, QDialogButtonBox, QWidget
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.images.channels import default_channels
+from zarrfs_viewer.qt.support.theme import apply_theme
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.qt.window.preferences import MAX_CACHE_MIB, Preferences, PreferencesDialog
 
@@ -108,6 +109,24 @@ def test_the_dialog_applies_preferences(
     assert default_channels(data.dtype, (3,), 0, None, None)[0].colormap == "#00FF00"
     qtbot.waitUntil(lambda: tile_thread_count(window) == 2, timeout=TIMEOUT_MILLISECONDS)
     wait_until_exact(qtbot, window, lambda: window.dimensions.step(-1))
+
+
+def brightness(color: QColor) -> float:
+    """Return the relative luminance of WCAG 2, 0 to 1."""
+    parts = (color.redF(), color.greenF(), color.blueF())
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_the_border_of_a_check_box_is_visible_in_the_dark_theme(qtbot: QtBot, qapp: QApplication) -> None:
+    for dark in (True, False, True):
+        apply_theme(qapp, dark)
+    panel = QWidget()
+    qtbot.addWidget(panel)
+    QCheckBox(panel).resize(24, 24)
+    picture = panel.grab().toImage()
+    brightest = max(brightness(picture.pixelColor(x, 12)) for x in range(24))
+    assert (brightest + 0.05) / (brightness(picture.pixelColor(23, 1)) + 0.05) > 3
 
 
 def test_the_defaults_are_restored(qtbot: QtBot) -> None:

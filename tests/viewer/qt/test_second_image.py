@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PyQt6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.qt.canvas.second_image import SecondImage
+from zarrfs_viewer.qt.panels.tree_model import SUMMARY
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
@@ -69,6 +71,13 @@ def test_two_images_are_linked(qtbot: QtBot, open_in_window: OpenInWindow, hiera
     window, second = open_both(qtbot, open_in_window, hierarchy, "Show beside")
     assert second.canvas.isVisible()
     assert window.panels.currentWidget() is window.features.second.panel
+    model = window.tree_panel.model
+    names = {child.name: model.index_of(child) for child in model.tops[0].children or ()}
+    assert names["one"].data(Qt.ItemDataRole.FontRole).bold()
+    assert names["two"].data(Qt.ItemDataRole.FontRole).italic()
+    assert names["two"].data(SUMMARY) == "5x32x32 u8 · second image"
+    assert names["two"].data(Qt.ItemDataRole.AccessibleTextRole).endswith(", second image")
+    assert names["plane"].data(Qt.ItemDataRole.FontRole) is None
     qtbot.waitUntil(lambda: is_exact(window), timeout=TIMEOUT_MILLISECONDS)
     assert window.canvas.viewport.center == (15.5, 15.5)
     assert window.canvas.viewport.zoom < 1.01 * window.canvas.width() / 32, (

@@ -85,6 +85,10 @@ class SecondImage(QObject):
 
     # -- the image ---------------------------------------------------------------------------------------------
 
+    def is_shown(self, location: str, path: str) -> bool:
+        """Return whether the second image belongs to the node at a path."""
+        return self.image is not None and self._place == (location, path)
+
     def open(self, node: Any, location: str, path: str, arrangement: Arrangement = "beside") -> None:
         """Display the image of an open node as second image. Returns at once."""
         if self._session.image is None:

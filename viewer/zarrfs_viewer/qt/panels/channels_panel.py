@@ -10,7 +10,8 @@ from PyQt6.QtWidgets import QCheckBox, QFrame, QHBoxLayout, QPushButton, QScroll
 
 from zarrfs_viewer.qt.panels.channel_row import ChannelRow
 from zarrfs_viewer.qt.panels.histogram_plot import HistogramPlot
-from zarrfs_viewer.qt.support.plain_text import PlainLabel, allow_narrow, button_text, plain
+from zarrfs_viewer.qt.support.fixed_size_label import FixedSizeLabel
+from zarrfs_viewer.qt.support.plain_text import button_text, plain, tooltip
 from zarrfs_viewer.qt.support.widgets import search_box, set_tab_order
 from zarrfs_viewer.rendering.contrast import Histogram
 from zarrfs_viewer.state.view_state import ChannelSettings
@@ -57,8 +58,7 @@ class ChannelsPanel(QWidget):
         self.volume = QCheckBox("Whole stack")
         self.volume.setToolTip("Histogram of the whole stack at this time point instead of the current slice")
         self.volume.toggled.connect(lambda on: self.request_histogram())
-        self._title = PlainLabel()
-        allow_narrow(self._title)
+        self._title = FixedSizeLabel()
         self._histogram: Histogram | None = None
         self._settings: tuple[ChannelSettings, ...] = ()
         self.current = 0
@@ -123,6 +123,7 @@ class ChannelsPanel(QWidget):
             for other, row in enumerate(self.rows):
                 row.set_selected(other == number)
             self._title.setText(plain(self.rows[number].name))
+            self._title.setToolTip(tooltip(self.rows[number].name))
             self.histogram_requested.emit(number, self.volume.isChecked())
 
     def show_extra_colormaps(self, names: tuple[str, ...]) -> None:

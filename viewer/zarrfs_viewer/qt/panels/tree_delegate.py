@@ -49,6 +49,7 @@ class HierarchyDelegate(QStyledItemDelegate):
             painter.setPen(gray)
             normal = QFont(option.font)
             normal.setBold(False)  # also of the displayed image
+            normal.setItalic(False)
             painter.setFont(normal)
             summary = plain(index.data(SUMMARY) or "")
             elided = QFontMetrics(normal).elidedText(summary, Qt.TextElideMode.ElideRight, rest.width())

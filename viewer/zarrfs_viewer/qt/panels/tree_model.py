@@ -45,6 +45,7 @@ class HierarchyModel(QAbstractItemModel):
         file_for_drag: called for each item that is dragged to another program. Returns the file that represents the
             node, or None.
         is_displayed: returns whether an item is the displayed image, whose name is bold.
+        is_second: returns whether an item is the second image, whose name is italic.
 
     Signals:
         failed: (text) the members of a group could not be listed, with the reason.
@@ -61,8 +62,10 @@ class HierarchyModel(QAbstractItemModel):
         self._worker = worker
         self.file_for_drag: Callable[[HierarchyItem], Path | None] = lambda item: None
         self.is_displayed: Callable[[HierarchyItem], bool] = lambda item: False
-        self._bold = QFont()
+        self.is_second: Callable[[HierarchyItem], bool] = lambda item: False
+        self._bold, self._italic = QFont(), QFont()
         self._bold.setBold(True)
+        self._italic.setItalic(True)
         self._tops: list[HierarchyItem] = []
         self._removed: list[HierarchyItem] = []
         self._root = HierarchyItem("", "", children=self._tops)
@@ -242,12 +245,15 @@ class HierarchyModel(QAbstractItemModel):
             return plain(item.name)
         if role == SUMMARY:
             self.request(item)
-            return plain("cannot be read" if item.error else self._summary(item))
+            second = " · second image" if self.is_second(item) else ""
+            return plain(f"{'cannot be read' if item.error else self._summary(item)}{second}")
         if role == Qt.ItemDataRole.AccessibleTextRole:
             displayed = ", displayed" if self.is_displayed(item) else ""
-            return plain(f"{item.name} {self._summary(item)}{displayed}")
+            second = ", second image" if self.is_second(item) else ""
+            return plain(f"{item.name} {self._summary(item)}{displayed}{second}")
         if role == Qt.ItemDataRole.FontRole:
-            return self._bold if self.is_displayed(item) else None
+            is_second = not self.is_displayed(item) and self.is_second(item)
+            return self._bold if self.is_displayed(item) else self._italic if is_second else None
         if role == Qt.ItemDataRole.ToolTipRole:
             details = item.description.details if item.description is not None else ""
             return tooltip(

@@ -91,7 +91,7 @@ class TreePanel(QWidget):
         self.model.described.connect(self._show_described)
         self.model.filled.connect(lambda _: self._search_later())
         session.opened.connect(self.add)
-        session.image_changed.connect(self._repaint)
+        session.image_changed.connect(self.repaint_rows)
 
     def add(self, location: str, node: Any, number: int) -> None:
         """Add an opened location to the tree, in the order of the numbers.
@@ -100,10 +100,11 @@ class TreePanel(QWidget):
         """
         self.model.add(display_name(location), node, location, number)
 
-    def _repaint(self) -> None:
+    def repaint_rows(self) -> None:
+        """Paint the rows again, because another image or second image is displayed."""
         viewport = self.view.viewport()
         if viewport is not None:
-            viewport.update()  # the name of the displayed image is bold
+            viewport.update()
 
     def current(self) -> HierarchyItem | None:
         """Return the selected item, or else the location that was opened last; None if nothing is open."""

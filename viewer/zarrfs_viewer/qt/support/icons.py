@@ -1,4 +1,4 @@
-"""Icons of the toolbar in the colours of the theme.
+"""Icons of the toolbar in the colours of the theme, and the icon of the windows.
 
 ``qt/icons`` contains a drawing (SVG) and two masks (PNG) of each icon. The masks are drawn here, because the library
 that draws SVG needs 1.5 MiB of memory. ``packaging/icons.py`` makes the masks.
@@ -10,11 +10,23 @@ from pathlib import Path
 
 from PyQt6.QtGui import QIcon, QImage, QPainter, QPalette, QPixmap
 
-__all__ = ["DIRECTORY", "SIZES", "icon", "mask_file"]
+__all__ = ["DIRECTORY", "SIZES", "icon", "mask_file", "window_icon"]
 
 DIRECTORY = Path(__file__).parent.parent / "icons"
 SIZES = (20, 40)
 """Pixels. The larger one is for screens with a scale factor of 2."""
+
+
+RESOURCES = Path(__file__).parents[2] / "resources"
+WINDOW_ICON_SIZES = (48, 128)
+
+
+def window_icon() -> QIcon:
+    """Return the icon of the windows, for desktops without the desktop entry of the viewer."""
+    result = QIcon()
+    for size in WINDOW_ICON_SIZES:
+        result.addFile(str(RESOURCES / f"zarrfs-viewer-{size}.png"))
+    return result
 
 
 def mask_file(name: str, size: int) -> Path:

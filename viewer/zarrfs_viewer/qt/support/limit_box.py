@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from decimal import Decimal
 
 from PyQt6.QtCore import pyqtSignal
 from PyQt6.QtGui import QValidator
@@ -17,6 +16,7 @@ __all__ = ["LimitBox"]
 
 STATE = QValidator.State
 FLOAT_PREFIX = re.compile(r"\s*[+-]?\d*\.?\d*(e[+-]?\d*)?\s*", re.IGNORECASE)
+INTEGER = re.compile(r"([+-]?\d+)(?:e\+?(\d+))?", re.IGNORECASE)
 INTEGER_PREFIX = re.compile(r"\s*[+-]?\d*(e\+?\d*)?\s*", re.IGNORECASE)
 MAX_EXPONENT = 308
 DIGITS = 6
@@ -113,13 +113,10 @@ class LimitBox(QAbstractSpinBox):
         """Return the number of a text, or None. An exponent is allowed, also for integers."""
         number = text.strip().replace(",", ".")
         if self._is_integer:
-            if not INTEGER_PREFIX.fullmatch(number) or len(number) > MAX_EXPONENT:
+            parts = INTEGER.fullmatch(number)
+            if parts is None or len(number) > MAX_EXPONENT or int(parts[2] or 0) > MAX_EXPONENT:
                 return None
-            try:
-                decimal = Decimal(number)
-            except ArithmeticError:
-                return None
-            return _checked(int(decimal)) if decimal.adjusted() <= MAX_EXPONENT else None
+            return _checked(int(parts[1]) * 10 ** int(parts[2] or 0))
         try:
             return _checked(float(number))
         except ValueError:

@@ -25,6 +25,7 @@ from PyQt6.QtWidgets import QApplication
 from zarrfs_viewer.locations import node_location
 from zarrfs_viewer.process_memory import limit_arenas
 from zarrfs_viewer.qt.support.garbage import GuiThreadCollector
+from zarrfs_viewer.qt.support.icons import window_icon
 from zarrfs_viewer.qt.support.unexpected_errors import UnexpectedErrorsAreReported
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.qt.window.preferences import Preferences
@@ -166,6 +167,8 @@ def show(locations: list[str], fail: Callable[[str], NoReturn] | None = None) ->
         window = _show_window(settings)
         window.call_when_complete(collector.freeze)
         window.call_when_complete(lambda: _open_first(window, locations))
+        # Not before the first window is visible: reading and sending the pictures takes some milliseconds.
+        window.call_when_complete(lambda: application.setWindowIcon(window_icon()))
         code = application.exec()
         settings.sync()  # after a signal, the event loop ends before the settings are written
     collector.stop()

@@ -2,7 +2,7 @@
 
 The other parts need the engine and numpy, whose import takes longer than everything else at the start. They are
 created when the frame is visible: their modules are imported on a thread, and each later iteration of the event loop
-creates some of them. This module and ``main_window`` therefore import none of them at their beginning.
+creates some of them. This module, ``parts`` and ``main_window`` therefore import none of them at their beginning.
 """
 
 from __future__ import annotations

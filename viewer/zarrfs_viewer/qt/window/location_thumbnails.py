@@ -47,7 +47,9 @@ class LocationThumbnails(QObject):
         shown = self._picture()
         if shown is not None and shown[0] != self._written_location:
             location, picture, is_complete = shown
-            if is_complete or not self._recent.thumbnail(location).is_file():
+            if location in self._recent.locations() and (
+                is_complete or not self._recent.thumbnail(location).is_file()
+            ):
                 self._recent.save_thumbnail(location, picture)
 
     def _picture(self) -> tuple[str, QImage, bool] | None:
@@ -68,6 +70,8 @@ class LocationThumbnails(QObject):
             return
         location, picture, _ = shown
         self._saved_location = location
+        if location not in self._recent.locations():
+            return
         self._session.worker.submit(
             lambda: self._recent.save_thumbnail(location, picture),
             lambda _: self._remember_written(location),
@@ -76,3 +80,5 @@ class LocationThumbnails(QObject):
 
     def _remember_written(self, location: str) -> None:
         self._written_location = location
+        if location not in self._recent.locations():  # it was removed in the meantime
+            self._recent.thumbnail(location).unlink(missing_ok=True)

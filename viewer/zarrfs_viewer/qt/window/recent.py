@@ -45,9 +45,9 @@ class RecentLocations:
         return self._directory / f"{digest}.png"
 
     def save_thumbnail(self, location: str, picture: QImage) -> None:
-        """Write the thumbnail of a recent location. A picture that cannot be written is ignored."""
-        if location not in self.locations():
-            return
+        """Write the thumbnail of a location. A picture that cannot be written is ignored. Any thread may call it:
+        it does not use the settings.
+        """
         scaled = picture.scaled(
             THUMBNAIL_WIDTH,
             THUMBNAIL_HEIGHT,

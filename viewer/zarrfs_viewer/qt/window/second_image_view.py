@@ -37,6 +37,8 @@ class SecondImageView:
         self.image.canvas.stepped.connect(panes.stepped)
         self.image.pointed.connect(panes.pointed)
         self.image.image_changed.connect(self._show_panel)
+        side.tree_panel.model.is_second = lambda item: self.image.is_shown(item.location, item.path)
+        self.image.image_changed.connect(side.tree_panel.repaint_rows)
 
     def close(self) -> None:
         """Stop the thread that draws the second image."""
