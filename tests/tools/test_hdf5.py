@@ -13,6 +13,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+import xarray
 from click.testing import CliRunner
 
 import zarrfs
@@ -70,7 +71,8 @@ def test_a_file_converts_to_a_group(zarr_format: int, file: Path, tmp_path: Path
             assert np.array_equal(group[name][...], source[name][...]), name
             assert group[name].dtype == source[name].dtype
     assert cube.chunks == (4, 3, 10)
-    assert cube.fill_value == 9
+    # xarray would take the fill value of format 2 for a missing value, which the file does not state.
+    assert cube.fill_value == (None if zarr_format == 2 else 9)
     assert cube.attrs["unit"] == "K"
     assert cube.dimension_names == ("z", "y", "x")
     assert group["series"].dimension_names == ("time",)
@@ -79,6 +81,36 @@ def test_a_file_converts_to_a_group(zarr_format: int, file: Path, tmp_path: Path
     assert any(line.startswith("refs: skipped: ") for line in lines)
     assert list(lines.skipped) == ["refs"]
     assert "dangling: link to /nowhere, which does not exist" in lines
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_xarray_takes_only_the_missing_value_of_the_file_for_missing(zarr_format: int, tmp_path: Path) -> None:
+    """The arrays by their fill value in HDF5 and their attribute _FillValue."""
+    cases: dict[str, tuple[Any, Any]] = {
+        "neither": (None, None),
+        "fill": (7, None),
+        "missing": (None, 5),
+        "equal": (7, 7),
+        "different": (7, 5),
+    }
+    with h5py.File(tmp_path / "a.h5", "w") as output:
+        output.create_dataset("x", data=np.arange(4, dtype="i4")).make_scale("x")
+        for name, (fill, missing) in cases.items():
+            for dtype in ("i4", "f8"):
+                # The last element is in a chunk that is not stored.
+                dataset = output.create_dataset(f"{name}_{dtype}", (4,), dtype, chunks=(3,), fillvalue=fill)
+                dataset[:3] = [0, 5, 7]
+                dataset.dims[0].attach_scale(output["x"])
+                if missing is not None:
+                    dataset.attrs["_FillValue"] = np.array([missing], dtype)
+    from_hdf5(tmp_path / "a.h5", tmp_path / "a.zarr", zarr_format=zarr_format)
+    expected = xarray.open_dataset(tmp_path / "a.h5", engine="h5netcdf")
+    actual = xarray.open_dataset(tmp_path / "a.zarr", engine="zarrfs")
+    with expected, actual:
+        xarray.testing.assert_identical(actual, expected)
+        assert {name: item.dtype for name, item in actual.items()} == {
+            name: item.dtype for name, item in expected.items()
+        }
 
 
 def test_conversion_to_zarr_and_back_keeps_the_data(file: Path, tmp_path: Path) -> None:

@@ -134,23 +134,28 @@ def _copy_dataset(
     is_text = h5py.check_string_dtype(item.dtype) is not None and item.dtype.kind == "O"
     if item.dtype.hasobject and not is_text:
         raise UnsupportedError(f"Zarr has no data type for {item.dtype}")
+    features = formats.features(options.get("zarr_format", 3))
+    names = dimension_names(item)
     arguments: dict[str, Any] = {
         "shape": item.shape,
         "dtype": "string" if is_text else item.dtype,
         "attributes": attributes,
-        "dimension_names": dimension_names(item),
+        "dimension_names": names,
         "chunks": item.chunks or "auto",
     }
-    has_fill_value = formats.features(options.get("zarr_format", 3)).fill_value
-    keeps_fill_value = has_fill_value and not is_text and item.dtype.names is None
-    if keeps_fill_value and item.fillvalue is not None:
+    keeps_fill_value = features.fill_value and not is_text and item.dtype.names is None
+    missing = encoded_missing(item, attributes[FILL_VALUE]) if FILL_VALUE in attributes else None
+    fill_is_missing = FILL_VALUE in attributes and missing == encoded_missing(item, item.fillvalue)
+    if features.fill_is_missing and names is not None and not fill_is_missing:
+        # xarray would take the fill value for a missing value, which the file does not state. It is null.
+        keeps_fill_value = False
+        arguments["fill_value"] = None
+    elif keeps_fill_value and item.fillvalue is not None:
         arguments["fill_value"] = item.fillvalue
-    if FILL_VALUE in attributes:
-        missing = encoded_missing(item, attributes[FILL_VALUE])
-        if not formats.features(options.get("zarr_format", 3)).fill_is_missing:
-            attributes[FILL_VALUE] = missing
-        elif keeps_fill_value and missing == encoded_missing(item, item.fillvalue):
-            del attributes[FILL_VALUE]  # the fill value of the array states it
+    if FILL_VALUE in attributes and not features.fill_is_missing:
+        attributes[FILL_VALUE] = missing
+    elif keeps_fill_value and fill_is_missing:
+        del attributes[FILL_VALUE]  # the fill value of the array states it
     array = root.create_array(path, **{**arguments, **options})
     source = item.asstr() if is_text else item
     include_missing = not keeps_fill_value and not _is_zero(item.fillvalue)
