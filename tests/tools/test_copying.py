@@ -4,6 +4,7 @@ shapes.
 
 from __future__ import annotations
 
+import os
 import threading
 import tracemalloc
 from pathlib import Path
@@ -21,11 +22,13 @@ from zarrfs.engine.parallel import limit_threads
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.errors import MetadataError, NodeExistsError, StoreError, UnsupportedError
 from zarrfs.testing import CountingStore, FailingStore
 from zarrfs.tools import convert, copy, copy_all, copy_store, rechunk, verify
-from zarrfs.tools.copying import estimates
+from zarrfs.tools.copying.executors import Threads
 from zarrfs.tools.copying.planning import copy_blocks
+from zarrfs.tools.copying.sampling import Sampling, measured_rounds
 
 FORMATS: list[Any] = [2, 3, "n5", "draft2019"]
 RNG = np.random.default_rng(0)
@@ -327,25 +330,102 @@ def test_a_dry_run_estimates_tasks_and_bytes(tmp_path: Path) -> None:
     assert 0 < encoded.nbytes_written <= 2 * data.nbytes
     assert encoded.nbytes_per_thread == 4 * 25 * 30 * 2 + 1
     assert encoded.seconds > 0
-    assert encoded.sampled == 8
+    assert 0 < encoded.sampled <= 16
     assert not (tmp_path / "t").exists()
 
 
-def test_the_first_of_several_tasks_does_not_count_for_the_expected_time(
+def test_the_first_round_of_tasks_does_not_count_for_the_expected_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It imports modules and opens connections. A task that takes long is not the only one that is measured."""
+    """It imports modules and opens connections. A round that takes long is not the only one that is measured."""
     now = 0.0
     monkeypatch.setattr("time.perf_counter", lambda: now)
     target = zarrfs.create_array(MemoryStore(), shape=4, chunks=1, dtype="u1")
 
-    def work(seconds: float) -> None:
-        nonlocal now
-        now += seconds
+    def measured(*times: float) -> tuple[float, int]:
+        remaining = iter(times)
 
-    assert estimates.measure_tasks(work, target, [100.0]) == (100.0, 0, 1)
-    assert estimates.measure_tasks(work, target, [100.0, 3.0, 5.0]) == (3.0, 0, 2)
-    assert estimates.measure_tasks(work, target, [1.0, 0.25, 0.5]) == (0.375, 0, 3)
+        def work(item: int) -> None:
+            nonlocal now
+            now += next(remaining)
+
+        found = Sampling(target.store, Threads(), None).measure(work, [target], range(100)[: len(times)], 1)
+        return found.seconds, found.tasks
+
+    assert measured(100.0) == (100.0, 1)
+    assert measured(100.0, 3.0, 5.0) == (3.0, 2)
+    assert measured(1.0, 0.5, 0.5) == (0.5, 3)
+    assert measured(1.0, *[0.125] * 3) == (0.125, 4)
+
+
+def test_rounds_of_measured_tasks_are_spread_and_grow_while_they_are_short() -> None:
+    rounds: list[list[int]] = []
+    measured_rounds(lambda part: rounds.append(list(part)), range(64), 2, 60.0)
+    assert rounds[:4] == [[31, 32], [16, 17], [45, 46, 47, 48], [7, 8, 9, 10, 11, 12, 13, 14]]
+    assert sorted(number for part in rounds for number in part) == list(range(64))
+
+
+@pytest.mark.parametrize("sample_writes", [True, False])
+def test_a_dry_run_writes_samples_to_the_destination_and_removes_them(
+    sample_writes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zarrfs.create_array(tmp_path / "s", data=np.arange(64), chunks=8)
+    target = zarrfs.create_group(tmp_path / "t").store
+    written: list[str] = []
+    original = LocalStore.set_parts
+
+    def set_parts(store: LocalStore, key: str, parts: Any) -> None:
+        written.append(os.path.relpath(store.root, tmp_path))
+        original(store, key, parts)
+
+    monkeypatch.setattr(LocalStore, "set_parts", set_parts)
+    (plan,) = convert(
+        tmp_path / "s", tmp_path / "t" / "a", dry_run=True, sample_writes=sample_writes
+    ).estimates
+    assert all(".zarrfs-copy-" in name for name in written)
+    assert bool(written) == sample_writes == (plan.not_written is None)
+    assert plan.sampled > 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s", "t"]
+    assert list(target.list_prefix()) == ["zarr.json"]
+
+
+def test_a_dry_run_to_a_server_writes_samples_below_a_temporary_prefix(tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "s", data=np.arange(64), chunks=8)
+    target = RecordingServer()
+    (plan,) = convert(tmp_path / "s", target, dry_run=True, chunks=4).estimates
+    assert (plan.tasks, plan.not_written) == (8, None)
+    assert {key.split("-")[1] for key in target.written} == {"copy"}
+    assert {key.rpartition("/")[2] for key in target.written} >= {"probe", "zarr.json"}
+    assert list(target.list_prefix()) == []
+
+
+class RecordingServer(MemoryStore):
+    """A store that counts as one on a server, and records the keys that are written."""
+
+    in_process = False
+    concurrency = 4
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[str] = []
+
+    def set(self, key: str, value: Any) -> None:
+        self.written.append(key)
+        super().set(key, value)
+
+
+def test_a_dry_run_states_why_writing_was_not_measured(tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "s", data=np.arange(64), chunks=8)
+    refusing = FailingStore(
+        RecordingServer(), lambda operation, key: StoreError("refused") if operation == "set" else None
+    )
+    (plan,) = convert(tmp_path / "s", refusing, dry_run=True).estimates
+    assert plan.not_written == "refused"
+    assert plan.sampled > 0
+    with ZipStore(tmp_path / "t.zip", mode="w") as archive:
+        (plan,) = convert(tmp_path / "s", archive, dry_run=True).estimates
+    assert plan.not_written is not None
+    assert "would change the archive" in plan.not_written
 
 
 def test_progress_is_counted_in_decoded_bytes(tmp_path: Path) -> None:

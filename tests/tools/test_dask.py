@@ -353,6 +353,6 @@ def test_an_interrupted_command_can_be_resumed(address: str, tmp_path: Path) -> 
         )
         assert done.returncode == 0, done.stderr
         # The rates of the workers, and nothing else.
-        assert re.fullmatch(r"(worker tcp://\S+: \d+ tasks in .+ per second\n)+", done.stderr)
+        assert re.fullmatch(r"(worker tcp://\S+: \d+ tasks, .+B in .+ s, .+B per second\n)+", done.stderr)
         assert {path: path.stat().st_mtime_ns for path in copied_chunks} == before
     assert np.array_equal(zarrfs.open_array(tmp_path / "t")[...], data)

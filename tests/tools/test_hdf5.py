@@ -84,7 +84,9 @@ def test_a_file_converts_to_a_group(zarr_format: int, file: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_xarray_takes_only_the_missing_value_of_the_file_for_missing(zarr_format: int, tmp_path: Path) -> None:
+def test_xarray_takes_only_the_missing_value_of_the_file_for_missing(
+    zarr_format: int, tmp_path: Path
+) -> None:
     """The arrays by their fill value in HDF5 and their attribute _FillValue."""
     cases: dict[str, tuple[Any, Any]] = {
         "neither": (None, None),

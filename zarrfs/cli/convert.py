@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from zarrfs.cli.transfer import CopyOptions, copy_options, print_report, progress_bar
+from zarrfs.cli.progress import progress_bar
+from zarrfs.cli.transfer import CopyOptions, copy_options, print_report
 from zarrfs.cli.values import parse_compressor, parse_format, parse_shape
 from zarrfs.tools import convert
 
@@ -68,7 +69,8 @@ def command(
             compressors=parse_compressor(compressor),
             allow_loss=allow_loss,
             keep_ngff=keep_ngff,
-            progress=progress,
+            progress=progress.show,
+            worker_progress=progress.show_workers,
             **copying,
         )
     print_report(report, copying["dry_run"])

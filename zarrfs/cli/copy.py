@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from zarrfs.cli.transfer import CopyOptions, copy_options, print_report, progress_bar
+from zarrfs.cli.progress import progress_bar
+from zarrfs.cli.transfer import CopyOptions, copy_options, print_report
 from zarrfs.cli.values import allows_external
 from zarrfs.errors import UnsupportedError
 from zarrfs.tools import convert, from_hdf5, to_hdf5
@@ -51,7 +52,8 @@ def command(
         report = convert(
             source,
             destination,
-            progress=progress,
+            progress=progress.show,
+            worker_progress=progress.show_workers,
             **copying,
         )
     print_report(report, copying["dry_run"])

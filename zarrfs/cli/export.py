@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from zarrfs.cli.console import safe
-from zarrfs.cli.transfer import progress_bar
+from zarrfs.cli.progress import progress_bar
 from zarrfs.cli.values import parse_storage_options, storage_option
 from zarrfs.exporting import export
 
@@ -58,7 +58,7 @@ def command(
             level=level,
             dtype=dtype,
             if_exists=if_exists,  # type: ignore[arg-type]  # one of the choices
-            progress=progress,
+            progress=progress.show,
             storage_options=parse_storage_options(storage),
         )
     click.echo(safe(files[0]) if len(files) == 1 else safe(f"{files[0]} and {len(files) - 1} more"))

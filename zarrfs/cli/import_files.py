@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from zarrfs.cli.transfer import ImageOptions, block_options, image_options, print_report, progress_bar
+from zarrfs.cli.progress import progress_bar
+from zarrfs.cli.transfer import ImageOptions, block_options, image_options, print_report
 from zarrfs.cli.values import parse_numbers, parse_storage_options
 from zarrfs.importing import import_files
 
@@ -44,6 +45,7 @@ def command(
     verify: bool,
     memory: int,
     dry_run: bool,
+    sample_writes: bool,
     skip_broken: bool,
     storage: tuple[str, ...],
 ) -> None:
@@ -76,8 +78,9 @@ def command(
             **image,
             verify=verify,
             memory=memory,
-            progress=progress,
+            progress=progress.show,
             dry_run=dry_run,
+            sample_writes=sample_writes,
             skip_broken=skip_broken,
             storage_options=parse_storage_options(storage),
         )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from zarrfs.cli.transfer import ImageOptions, execution_options, image_options, print_report, progress_bar
+from zarrfs.cli.progress import progress_bar
+from zarrfs.cli.transfer import ImageOptions, execution_options, image_options, print_report
 from zarrfs.cli.values import parse_numbers, parse_storage_options
 from zarrfs.tools import build_pyramid
 
@@ -43,6 +44,7 @@ def command(
     image: ImageOptions,
     verify: bool,
     dry_run: bool,
+    sample_writes: bool,
     memory: int,
     dask: str | None,
     task_timeout: float | None,
@@ -74,8 +76,10 @@ def command(
             **image,
             verify=verify,
             memory=memory,
-            progress=progress,
+            progress=progress.show,
+            worker_progress=progress.show_workers,
             dry_run=dry_run,
+            sample_writes=sample_writes,
             storage_options=parse_storage_options(storage),
             dask=dask,
             task_timeout=task_timeout,

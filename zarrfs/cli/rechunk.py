@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from zarrfs.cli.transfer import CopyOptions, copy_options, print_report, progress_bar
+from zarrfs.cli.progress import progress_bar
+from zarrfs.cli.transfer import CopyOptions, copy_options, print_report
 from zarrfs.cli.values import parse_shape
 from zarrfs.tools import rechunk
 
@@ -46,7 +47,8 @@ def command(
             destination,
             parse_shape(chunks),
             shards=parse_shape(shards),
-            progress=progress,
+            progress=progress.show,
+            worker_progress=progress.show_workers,
             **copying,
         )
     print_report(report, copying["dry_run"])

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, TypedDict, TypeVar
 
 import click
 
 from zarrfs.cli.console import readable_bytes, safe
+from zarrfs.cli.progress import worker_lines
 from zarrfs.cli.values import (
     SizeType,
     parse_axis_names,
@@ -21,8 +19,7 @@ from zarrfs.cli.values import (
     parse_storage_options,
     storage_option,
 )
-from zarrfs.tools.copying.cluster.results import WorkerStatistics
-from zarrfs.tools.copying.option_names import command_line
+from zarrfs.tools.copying.cluster.results import Statistics
 from zarrfs.tools.copying.reports import ArrayEstimate, CopyReport
 
 __all__ = [
@@ -35,7 +32,6 @@ __all__ = [
     "image_options",
     "print_report",
     "print_workers",
-    "progress_bar",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -43,7 +39,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 INCOMPLETE_STATUS = 3
 """The exit code of a copy that skipped members because of --skip-broken."""
 
-INTERRUPTED_STATUS = 130
 MAX_LINES = 40
 
 
@@ -53,6 +48,7 @@ class CopyOptions(TypedDict):
     if_exists: Any
     verify: bool
     dry_run: bool
+    sample_writes: bool
     skip_broken: bool
     memory: int
     dask: str | None
@@ -133,6 +129,14 @@ def block_options(function: F) -> F:
         ),
         click.option("--dry-run", is_flag=True, help="Show what would be done without changing anything."),
         click.option(
+            "--no-sample-writes",
+            "sample_writes",
+            is_flag=True,
+            flag_value=False,
+            default=True,
+            help="With --dry-run: do not write temporary keys to the destination; the time is then without writing.",
+        ),
+        click.option(
             "--memory",
             type=SizeType(),
             default=256 << 20,
@@ -209,58 +213,6 @@ def _with_options(function: F, *options: Callable[[F], F]) -> F:
     return function
 
 
-@contextmanager
-def progress_bar(
-    resume: str = "with --if-exists resume",
-) -> Iterator[Callable[[str, int, int], object] | None]:
-    """Yield a callback that displays the progress, or None if standard error is not a terminal.
-
-    Inside the context, messages name options as they are typed on the command line. Ctrl-C prints how to resume, and
-    exits. ``resume`` names the options for it.
-    """
-    try:
-        with command_line(), _bar() as show:
-            yield show
-    except KeyboardInterrupt:
-        click.echo(f"zarrfs: interrupted; run the same command {resume} to continue", err=True)
-        raise SystemExit(INTERRUPTED_STATUS) from None
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[str, int, int], object] | None]:
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        tasks: dict[str, Any] = {}
-        lock = threading.Lock()
-
-        def show(name: str, done: int, total: int) -> None:
-            with lock:
-                if name not in tasks:
-                    tasks[name] = bar.add_task(safe(name), total=total)
-            bar.update(tasks[name], completed=done, visible=done < total)
-
-        yield show
-
-
 def print_report(lines: Sequence[str], dry_run: bool) -> None:
     """Print the lines of a report, the estimates of a dry run, and the statistics of the workers of a cluster.
 
@@ -280,14 +232,10 @@ def print_report(lines: Sequence[str], dry_run: bool) -> None:
         raise SystemExit(INCOMPLETE_STATUS)
 
 
-def print_workers(workers: Mapping[str, WorkerStatistics]) -> None:
+def print_workers(workers: Statistics) -> None:
     """Print the throughput of the workers of a cluster to standard error."""
-    for address, statistics in sorted(workers.items()):
-        rate = statistics.tasks / statistics.seconds if statistics.seconds else 0.0
-        click.echo(
-            f"worker {safe(address)}: {statistics.tasks} tasks in {statistics.seconds:.1f} s, {rate:.1f} per second",
-            err=True,
-        )
+    for line in worker_lines(workers):
+        click.echo(line, err=True)
 
 
 def _print_estimates(estimates: Sequence[ArrayEstimate]) -> None:
@@ -297,10 +245,13 @@ def _print_estimates(estimates: Sequence[ArrayEstimate]) -> None:
             f"{readable_bytes(estimate.nbytes_read)} read",
             f"{readable_bytes(estimate.nbytes_written)} written",
             f"{readable_bytes(estimate.nbytes_per_thread)} of memory per thread",
-            f"{estimate.seconds:.1f} s on {estimate.threads} threads without writing",
+            f"{estimate.seconds:.1f} s on {estimate.threads} threads"
+            + ("" if estimate.not_written is None else " without writing"),
         ]
         measured = f"({estimate.sampled} tasks measured)"
         click.echo(f"plan {safe(estimate.path or '/')}: {', '.join(parts)} {measured}")
+    for reason in sorted({item.not_written for item in estimates if item.not_written is not None}):
+        click.echo(f"plan: writing to the destination was not measured: {safe(reason)}")
     if len(estimates) > 1:
         click.echo(
             f"plan in total: {sum(item.tasks for item in estimates)} tasks, "

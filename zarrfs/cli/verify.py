@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from zarrfs.cli.console import MAX_LINE, print_json, safe
-from zarrfs.cli.transfer import dask_options, print_workers, progress_bar
+from zarrfs.cli.progress import progress_bar
+from zarrfs.cli.transfer import dask_options, print_workers
 from zarrfs.cli.values import SizeType, parse_storage_options, storage_option
 from zarrfs.tools import Problem, VerificationReport, verify
 
@@ -68,7 +69,8 @@ def command(
             report_file=report_file,
             resume=resume,
             memory=memory,
-            progress=progress,
+            progress=progress.show,
+            worker_progress=progress.show_workers,
             storage_options=parse_storage_options(storage),
             dask=dask,
             task_timeout=task_timeout,

@@ -53,6 +53,7 @@ def import_files(
     memory: int = 256 << 20,
     progress: Any = None,
     dry_run: bool = False,
+    sample_writes: bool = True,
     skip_broken: bool = False,
     storage_options: dict[str, Any] | None = None,
 ) -> CopyReport:
@@ -70,7 +71,7 @@ def import_files(
             The values of a TIFF file with a colour map that is not a ramp from black to a colour are labels.
         shape, dtype, offset: of a raw file, which has no header.
         chunks, compressors: as for ``convert``. By default ``"auto"`` for images, and those of the file for others.
-        shards, if_exists, verify, memory, progress, dry_run, storage_options: as for ``convert``.
+        shards, if_exists, verify, memory, progress, dry_run, sample_writes, storage_options: as for ``convert``.
         skip_broken: omit images and arrays that cannot be represented. They are in ``skipped`` of the result.
 
     Raises LocationError for damaged files and missing libraries, UnsupportedError for what Zarr or OME-NGFF cannot
@@ -88,6 +89,7 @@ def import_files(
         "memory": memory,
         "progress": progress,
         "dry_run": dry_run,
+        "sample_writes": sample_writes,
         "storage_options": storage_options,
     }
     pyramid: dict[str, Any] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from zarrfs.engine.locations import open_store, split_options
@@ -11,14 +10,14 @@ from zarrfs.engine.nodes.node import StoredNode
 from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.stores.base import Store
-from zarrfs.tools.copying.cluster.connection import check_task_timeout, connect_cluster
+from zarrfs.tools.copying.cluster.connection import check_task_timeout, executor_of
 from zarrfs.tools.copying.copy_execution import estimate_copy, execute_copy
 from zarrfs.tools.copying.copy_plan import CACHE_NBYTES, CopyOptions, IfExists, plan_copy
 from zarrfs.tools.copying.destinations import open_for_inspection
-from zarrfs.tools.copying.executors import Threads
 from zarrfs.tools.copying.planning import TargetOptions
-from zarrfs.tools.copying.progress import Progress
+from zarrfs.tools.copying.progress import Progress, WorkerProgress
 from zarrfs.tools.copying.reports import CopyReport
+from zarrfs.tools.copying.sampling import sampling
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -38,7 +37,9 @@ def convert(
     verify: bool = False,
     memory: int = CACHE_NBYTES,
     progress: Progress | None = None,
+    worker_progress: WorkerProgress | None = None,
     dry_run: bool = False,
+    sample_writes: bool = True,
     skip_broken: bool = False,
     allow_loss: bool = False,
     keep_ngff: bool = False,
@@ -58,9 +59,12 @@ def convert(
         memory: the maximum number of bytes of decoded values per thread, unless a single chunk or shard of the target
             is larger; also the size of the cache for decoded source chunks in each process.
         if_exists: see ``IfExists``.
+        progress, worker_progress: see ``Progress`` and ``WorkerProgress``.
         verify: read source and target after the copy, and raise StoreError if they differ.
-        dry_run: write nothing. ``estimates`` of the result has the number of tasks, the bytes, and the expected time,
-            which is measured with a few tasks.
+        dry_run: change nothing. ``estimates`` of the result has the number of tasks, the bytes, and the expected time,
+            which is measured with a few tasks. These write below a temporary prefix of the target, or to a temporary
+            directory next to it, which is deleted afterwards.
+        sample_writes: whether a dry run may do so. Otherwise the expected time does not contain writing.
         skip_broken: skip members that cannot be read or that the format cannot represent. They are in ``skipped`` of
             the result.
         allow_loss: replace a data type that the format does not have with the NumPy data type of its values.
@@ -81,7 +85,7 @@ def convert(
     """
     target_options = TargetOptions(zarr_format, chunks, shards, compressors, allow_loss)
     check_task_timeout(dask, task_timeout)
-    with nullcontext(Threads()) if dask is None else connect_cluster(dask, task_timeout) as executor:
+    with executor_of(dask, task_timeout, worker_progress) as executor:
         reading, writing = split_options(storage_options, source, target)
         node = open_node(
             source, storage_options=None if reading is None else dict(reading), cache_size=memory
@@ -93,7 +97,8 @@ def convert(
         with open_for_inspection(target, writing) as (store, path):
             plan = plan_copy(node, store, path, options, report)
         if dry_run:
-            report.estimates = estimate_copy(plan, options)
+            with sampling(target, writing, executor, sample_writes) as samples:
+                report.estimates = estimate_copy(plan, options, samples)
             return report
         store, path = open_store(target, mode="a", storage_options=writing)
         try:

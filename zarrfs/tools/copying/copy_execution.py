@@ -16,7 +16,6 @@ from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.hierarchy import replacing
 from zarrfs.engine.parallel import CORES
 from zarrfs.engine.stores.base import Store
-from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError, StoreError
 from zarrfs.tools.copying.block_grid import Block, ChunkCoords, Coords
 from zarrfs.tools.copying.copy_plan import CopyOptions, CopyStep, group_replaces_array, have_equal_fill_values
@@ -25,6 +24,7 @@ from zarrfs.tools.copying.estimates import estimate_block_copy, estimate_chunk_c
 from zarrfs.tools.copying.planning import copy_blocks
 from zarrfs.tools.copying.progress import ProgressCounter, nbytes_of_blocks, nbytes_of_chunks
 from zarrfs.tools.copying.reports import ArrayEstimate
+from zarrfs.tools.copying.sampling import Sampling
 
 __all__ = ["estimate_copy", "execute_copy", "has_same_encoding", "stored_coords", "write_array"]
 
@@ -39,22 +39,25 @@ def execute_copy(plan: list[CopyStep], store: Store, path: str, options: CopyOpt
         _run_steps(plan, store, options)
 
 
-def estimate_copy(plan: list[CopyStep], options: CopyOptions) -> list[ArrayEstimate]:
-    """Return the estimated cost of copying each array. A few tasks are run; their results stay in memory."""
+def estimate_copy(plan: list[CopyStep], options: CopyOptions, samples: Sampling) -> list[ArrayEstimate]:
+    """Return the estimated cost of copying each array. A few tasks are run; they write to ``samples.store``."""
+    samples.check(plan[0].node)
     return [
-        _estimate(step, step.node, step.spec, options)
+        _estimate(step, step.node, step.spec, options, samples)
         for step in plan
         if isinstance(step.node, Array) and isinstance(step.spec, ArraySpec)
     ]
 
 
-def _estimate(step: CopyStep, source: Array, spec: ArraySpec, options: CopyOptions) -> ArrayEstimate:
-    target = _target_array(spec, MemoryStore(), replace(step, resumes=False))
-    threads = options.executor.threads(_workers(source.store))
+def _estimate(
+    step: CopyStep, source: Array, spec: ArraySpec, options: CopyOptions, samples: Sampling
+) -> ArrayEstimate:
+    target = _target_array(spec, samples.store, replace(step, resumes=False))
     if step.copies_chunks:
-        return estimate_chunk_copy(source, target, stored_coords(source), threads, step.path)
+        workers = _workers(source.store, target.store)
+        return estimate_chunk_copy(source, target, stored_coords(source), samples, workers)
     blocks = _blocks(source, target, options)
-    return estimate_block_copy(source, target, blocks, threads, step.path, cache_nbytes=options.memory)
+    return estimate_block_copy(source, target, blocks, samples, CORES, cache_nbytes=options.memory)
 
 
 def _run_steps(plan: list[CopyStep], store: Store, options: CopyOptions) -> None:
@@ -117,7 +120,9 @@ def _copy_chunks(source: Array, target: Array, resume: bool, options: CopyOption
         target.name, len(coords), nbytes_of_chunks(source, len(coords)), options.progress
     )
     workers = _workers(source.store, target.store)
-    options.executor.run(CopyChunk(source, target, resume), coords, workers, progress_counter.add)
+    options.executor.run(
+        CopyChunk(source, target, resume), coords, workers, progress_counter.add, progress_counter.item_nbytes
+    )
 
 
 def stored_coords(source: Array) -> Sequence[Coords]:
@@ -134,7 +139,9 @@ def _copy_values(source: Array, target: Array, resume: bool, options: CopyOption
     progress_counter = ProgressCounter(
         target.name, len(blocks), nbytes_of_blocks(target, blocks), options.progress
     )
-    options.executor.run(CopyBlock(source, target, resume), blocks, CORES, progress_counter.add)
+    options.executor.run(
+        CopyBlock(source, target, resume), blocks, CORES, progress_counter.add, progress_counter.item_nbytes
+    )
 
 
 def _blocks(source: Array, target: Array, options: CopyOptions) -> Sequence[Block]:
@@ -162,4 +169,6 @@ def _verify(step: CopyStep, store: Store, options: CopyOptions) -> None:
     progress_counter = ProgressCounter(
         f"{target.name} (verifying)", len(blocks), nbytes_of_blocks(target, blocks), options.progress
     )
-    options.executor.run(CompareBlock(source, target), blocks, CORES, progress_counter.add)
+    options.executor.run(
+        CompareBlock(source, target), blocks, CORES, progress_counter.add, progress_counter.item_nbytes
+    )

@@ -13,7 +13,7 @@ from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 
-__all__ = ["open_for_inspection"]
+__all__ = ["file_path", "open_for_inspection"]
 
 FILE_SCHEMES = ("", "file", "sqlite", "dbm", "lmdb")
 """URL schemes of locations that are files or directories."""
@@ -35,18 +35,31 @@ def open_for_inspection(location: Location, options: Mapping[str, Any] | None) -
         yield store, path
 
 
-def _empty_store(location: str | os.PathLike[str]) -> tuple[Store, str] | None:
-    """Return an empty store and path if nothing exists at a location, else None."""
+def file_path(location: object) -> str | None:
+    """Return the absolute path of a location that is a file or a directory, or in one; None for any other location."""
+    if isinstance(location, LocalStore):
+        return location.root
+    if not isinstance(location, str | os.PathLike):
+        return None
     text = os.fsdecode(location)
-    scheme, separator, rest = text.partition("://")
-    if not separator or "/" in scheme:
-        scheme, rest = "", text
-    if scheme == "temporary":
-        return MemoryStore(), ""
+    scheme, rest = _split_scheme(text)
     if scheme.lower() not in FILE_SCHEMES or not rest:
         return None
-    path = os.path.abspath(os.path.expanduser(unquote(rest) if scheme else rest))
-    if _path_exists(path, DBM_SUFFIXES if scheme == "dbm" else ("",)):
+    return os.path.abspath(os.path.expanduser(unquote(rest) if scheme else rest))
+
+
+def _split_scheme(text: str) -> tuple[str, str]:
+    scheme, separator, rest = text.partition("://")
+    return ("", text) if not separator or "/" in scheme else (scheme, rest)
+
+
+def _empty_store(location: str | os.PathLike[str]) -> tuple[Store, str] | None:
+    """Return an empty store and path if nothing exists at a location, else None."""
+    scheme, _ = _split_scheme(os.fsdecode(location))
+    if scheme == "temporary":
+        return MemoryStore(), ""
+    path = file_path(location)
+    if path is None or _path_exists(path, DBM_SUFFIXES if scheme == "dbm" else ("",)):
         return None
     return LocalStore(path, read_only=True), ""
 

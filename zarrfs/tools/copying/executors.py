@@ -33,10 +33,12 @@ class Executor(Protocol):
         items: Sequence[T],
         workers: int,
         on_done: Callable[[int], object],
+        item_nbytes: float = 0.0,
     ) -> None:
         """Call ``work`` on every item. ``workers`` is the number of threads if threads of this process are used.
 
-        ``on_done(count)`` is called whenever ``count`` more items are done. After the first exception or interruption
+        ``on_done(count)`` is called whenever ``count`` more items are done. ``item_nbytes`` are the decoded bytes of an
+        item for the statistics of workers. After the first exception or interruption
         no further items are started; it is raised when all running ones have ended.
         """
 
@@ -57,6 +59,7 @@ class Threads:
         items: Sequence[T],
         workers: int,
         on_done: Callable[[int], object],
+        item_nbytes: float = 0.0,
     ) -> None:
         def work_on(item: T) -> None:
             work(item)

@@ -7,11 +7,16 @@ from math import prod
 
 from zarrfs.engine.nodes.array import Array
 from zarrfs.tools.copying.block_grid import Block
+from zarrfs.tools.copying.cluster.results import Statistics
 
-__all__ = ["Progress", "ProgressCounter", "nbytes_of_blocks", "nbytes_of_chunks"]
+__all__ = ["Progress", "ProgressCounter", "WorkerProgress", "nbytes_of_blocks", "nbytes_of_chunks"]
 
 Progress = Callable[[str, int, int], object]
 """Called with (name of the array or the step, decoded bytes done, decoded bytes in total)."""
+
+
+WorkerProgress = Callable[[Statistics], object]
+"""Called with the statistics of the workers of a Dask cluster whenever they have changed."""
 
 
 class ProgressCounter:
@@ -24,6 +29,11 @@ class ProgressCounter:
         self._name, self._tasks, self._nbytes, self._progress = name, tasks, nbytes, progress
         self._done = 0
         self._report()
+
+    @property
+    def item_nbytes(self) -> float:
+        """The bytes of one task."""
+        return self._nbytes / self._tasks if self._tasks else 0.0
 
     def add(self, count: int) -> None:
         """Report ``count`` more tasks as done. Not locked: a lost update only makes a progress bar slightly wrong."""

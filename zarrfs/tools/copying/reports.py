@@ -17,16 +17,18 @@ MAX_NAMED_MEMBERS = 10
 
 @dataclass(frozen=True)
 class ArrayEstimate:
-    """The estimated cost of copying an array, from a few of its tasks that were run without writing the result.
+    """The estimated cost of copying an array, from a few of its tasks that were run.
 
     Attributes:
         path: the path of the copy.
         tasks: the number of tasks, which are independent of each other.
         nbytes_read, nbytes_written: the stored bytes of source and copy, from the sizes in the sample.
         nbytes_per_thread: the decoded bytes of one task, and the cache for decoded source chunks.
-        seconds: the expected time on ``threads`` threads, without the time of writing to the destination.
+        seconds: the expected time on ``threads`` threads. It contains neither the listing of the source nor a
+            verification.
         threads: the number of threads of this process or of the cluster.
         sampled: the number of tasks that were measured.
+        not_written: why ``seconds`` does not contain the time of writing to the destination, or None if it does.
     """
 
     path: str
@@ -37,6 +39,7 @@ class ArrayEstimate:
     seconds: float
     threads: int
     sampled: int
+    not_written: str | None = None
 
 
 class CopyReport(list[str]):

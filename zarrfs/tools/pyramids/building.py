@@ -12,12 +12,12 @@ from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MetadataError, OptionError
-from zarrfs.tools.copying.cluster.connection import check_task_timeout, connect_cluster
+from zarrfs.tools.copying.cluster.connection import check_task_timeout, executor_of
 from zarrfs.tools.copying.destinations import open_for_inspection
-from zarrfs.tools.copying.executors import Threads
 from zarrfs.tools.copying.planning import TargetOptions
-from zarrfs.tools.copying.progress import Progress
+from zarrfs.tools.copying.progress import Progress, WorkerProgress
 from zarrfs.tools.copying.reports import CopyReport
+from zarrfs.tools.copying.sampling import sampling
 from zarrfs.tools.pyramids.downsampling import METHODS, Method
 from zarrfs.tools.pyramids.estimates import estimate_pyramid
 from zarrfs.tools.pyramids.execution import PyramidRun
@@ -54,8 +54,10 @@ def build_pyramid(
     verify: bool = False,
     memory: int = MEMORY,
     progress: Progress | None = None,
+    worker_progress: WorkerProgress | None = None,
     dry_run: bool = False,
     estimate: bool = True,
+    sample_writes: bool = True,
     storage_options: dict[str, Any] | None = None,
     dask: str | Client | None = None,
     task_timeout: float | None = None,
@@ -87,9 +89,10 @@ def build_pyramid(
         verify: read the levels after they were written, and raise StoreError if they are not as computed.
         memory: the bytes of decoded values per thread, unless the chunks (shards) of one block need more; also the size
             of the cache for decoded chunks of the source.
-        progress: see ``Progress``.
-        dry_run: write nothing.
+        progress, worker_progress: see ``Progress`` and ``WorkerProgress``.
+        dry_run: change nothing.
         estimate: in a dry run, run a few tasks to estimate the time and the bytes that each pass would take.
+        sample_writes: as for ``convert``.
         storage_options: as for ``open``. Each location gets the options that it supports.
         dask: the address of a Dask scheduler or a ``distributed.Client``, whose workers build the levels.
         task_timeout: the seconds after which the workers of ``dask`` that have not completed one task are taken to
@@ -106,7 +109,7 @@ def build_pyramid(
     if if_exists not in ("raise", "replace", "resume"):
         raise OptionError(f"if_exists: expected raise, replace or resume; found {if_exists!r}")
     check_task_timeout(dask, task_timeout)
-    with nullcontext(Threads()) if dask is None else connect_cluster(dask, task_timeout) as executor:
+    with executor_of(dask, task_timeout, worker_progress) as executor:
         reading, writing = split_options(storage_options, source, source if target is None else target)
         in_place = target is None
         with open_node(
@@ -147,10 +150,14 @@ def build_pyramid(
                     store, path = open_store(target, mode="a", storage_options=writing)
                     with nullcontext() if isinstance(target, Store | Mapping | StoredNode) else store:
                         run.build(store, path)
-            estimates = estimate_pyramid(run) if dry_run and estimate else []
+            estimates = []
+            if dry_run and estimate:
+                place, options = (source, reading) if target is None else (target, writing)
+                with sampling(place, options, executor, sample_writes) as samples:
+                    estimates = estimate_pyramid(run, samples)
     report = plan.report()
     report.estimates = estimates
-    report.workers = getattr(executor, "statistics", {})
+    report.workers = {} if dry_run else getattr(executor, "statistics", {})
     return report
 
 

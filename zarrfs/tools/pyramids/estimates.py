@@ -1,4 +1,4 @@
-"""Estimates of building a pyramid: a few tasks of the first pass are run, and their results stay in memory.
+"""Estimates of building a pyramid: a few tasks of the first pass are run.
 
 The first pass reads the whole array and takes most of the time. The source of a later pass does not exist before: its
 time and the sizes of its levels follow from those of the first pass.
@@ -10,11 +10,11 @@ from math import ceil, prod
 
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.parallel import CORES
-from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.tools.copying.block_grid import BlockGrid
 from zarrfs.tools.copying.copy_execution import write_array
-from zarrfs.tools.copying.estimates import measure_tasks, stored_nbytes
+from zarrfs.tools.copying.estimates import stored_nbytes
 from zarrfs.tools.copying.reports import ArrayEstimate
+from zarrfs.tools.copying.sampling import Sampling
 from zarrfs.tools.pyramids.execution import PyramidRun, pass_blocks
 from zarrfs.tools.pyramids.passes import BUFFERS, Pass
 from zarrfs.tools.pyramids.tasks import BuildBlock, LevelTarget
@@ -22,12 +22,13 @@ from zarrfs.tools.pyramids.tasks import BuildBlock, LevelTarget
 __all__ = ["estimate_pyramid"]
 
 
-def estimate_pyramid(run: PyramidRun) -> list[ArrayEstimate]:
-    """Return what each pass of a run would take. Nothing is written to the location of the image."""
+def estimate_pyramid(run: PyramidRun, samples: Sampling) -> list[ArrayEstimate]:
+    """Return what each pass of a run would take. The tasks write to ``samples.store``."""
     plan, source, passes = run.plan, run.image.array, run.passes()
     if not passes:
         return []
-    store, cache = MemoryStore(), ChunkCache(run.memory)
+    samples.check(source)
+    store, cache = samples.store, ChunkCache(run.memory)
     first = passes[0]
     built = tuple(
         LevelTarget(
@@ -36,12 +37,10 @@ def estimate_pyramid(run: PyramidRun) -> list[ArrayEstimate]:
         for number in range(first.first, first.last + 1)
     )
     blocks = pass_blocks(source, built, first.block)
-    threads = run.executor.threads(CORES)
-    seconds, written, sampled = measure_tasks(
-        BuildBlock(source, built, plan.method, False), built[0].array, blocks
-    )
-    total_seconds = seconds * len(blocks) / threads
-    total_written = written * len(blocks)
+    work = BuildBlock(source, built, plan.method, False)
+    measured = samples.measure(work, [level.array for level in built], blocks, CORES)
+    total_seconds = measured.seconds * len(blocks)
+    total_written = measured.nbytes_written * len(blocks)
     share = len(blocks) / max(1, BlockGrid(source.shape, first.block).total)
     estimates = []
     for pass_ in passes:
@@ -57,8 +56,9 @@ def estimate_pyramid(run: PyramidRun) -> list[ArrayEstimate]:
                 round(density * _written_elements(run, pass_)),
                 BUFFERS * prod(pass_.block) * source.dtype.itemsize + min(run.memory, source.nbytes),
                 total_seconds * relative,
-                threads,
-                sampled if pass_ is first else 0,
+                samples.threads(CORES),
+                measured.tasks if pass_ is first else 0,
+                samples.reason,
             )
         )
     return estimates

@@ -172,7 +172,7 @@ class PyramidRun:
         self, name: str, work: Callable[[Block], object], source: Array, blocks: Sequence[Block]
     ) -> None:
         progress_counter = ProgressCounter(name, len(blocks), nbytes_of_blocks(source, blocks), self.progress)
-        self.executor.run(work, blocks, CORES, progress_counter.add)
+        self.executor.run(work, blocks, CORES, progress_counter.add, progress_counter.item_nbytes)
 
     def _set_attributes(self, store: Store, path: str, changes: Mapping[str, Any]) -> None:
         """Add attributes to the group of the image, which is created if it does not exist."""

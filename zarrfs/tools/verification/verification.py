@@ -18,7 +18,7 @@ from zarrfs.tools.copying.block_grid import ChunkCoords, Coords
 from zarrfs.tools.copying.cluster.cluster import Cluster
 from zarrfs.tools.copying.cluster.connection import check_task_timeout, connect_cluster
 from zarrfs.tools.copying.option_names import option
-from zarrfs.tools.copying.progress import Progress, ProgressCounter, nbytes_of_chunks
+from zarrfs.tools.copying.progress import Progress, ProgressCounter, WorkerProgress, nbytes_of_chunks
 from zarrfs.tools.copying.walking import walk
 from zarrfs.tools.verification.batches import VerifyBatch
 from zarrfs.tools.verification.journal import BatchKey, Journal
@@ -47,6 +47,7 @@ def verify(
     resume: bool = False,
     memory: int = MEMORY,
     progress: Progress | None = None,
+    worker_progress: WorkerProgress | None = None,
     storage_options: dict[str, Any] | None = None,
     dask: str | Client | None = None,
     task_timeout: float | None = None,
@@ -60,7 +61,7 @@ def verify(
         report_file: a file to which problems are written in the course of the run, as JSON lines.
         resume: continue an interrupted run with the same ``report_file``. Chunks that it lists are not read again.
         memory: the bytes of decoded values per thread, unless one chunk needs more.
-        progress: see ``Progress``.
+        progress, worker_progress: see ``Progress`` and ``WorkerProgress``.
         storage_options: as for ``open``. Each location gets the options that it supports.
         dask: the address of a Dask scheduler (``tcp://host:8786``) or a ``distributed.Client``, whose workers decode
             and compare. They need zarrfs and access to both locations. This process writes the report.
@@ -78,7 +79,8 @@ def verify(
         if report_file is not None
         else "run it again; with a report file it can be continued"
     )
-    with node, nullcontext() if dask is None else connect_cluster(dask, task_timeout, hint) as cluster:
+    executor = nullcontext() if dask is None else connect_cluster(dask, task_timeout, hint, worker_progress)
+    with node, executor as cluster:
         compared = None
         if other is not None:
             compared = open_node(
@@ -217,7 +219,8 @@ class _Run:
             progress_counter.add(len(batch))
 
         if self.cluster is not None:
-            self.cluster.run(verify_batch, list(remaining()), 0, lambda count: None, record)
+            nbytes = progress_counter.item_nbytes * size
+            self.cluster.run(verify_batch, list(remaining()), 0, lambda count: None, nbytes, record)
             return
         for batch in remaining():
             problems: list[Problem] = []

@@ -24,7 +24,7 @@ from zarrfs.engine.stores.base import Store
 from zarrfs.errors import StoreError
 from zarrfs.logs import logger
 from zarrfs.tools.copying.cluster.checks import check_source_on_workers, check_workers, pickled
-from zarrfs.tools.copying.cluster.results import BatchResult, WorkerStatistics
+from zarrfs.tools.copying.cluster.results import BatchResult, Statistics, WorkerStatistics
 from zarrfs.tools.copying.cluster.submission import Submission, TaskMonitor
 from zarrfs.tools.copying.cluster.waiting import Stall, ask_worker, deferred_interrupt, request
 from zarrfs.tools.copying.cluster.worker import stop_job
@@ -72,12 +72,18 @@ class Cluster:
         task_timeout: the seconds for one item on a worker. Then the items of its Dask task are processed by another
             worker. None: no limit.
         statistics: the statistics of each worker, by its address.
+        on_statistics: called with the statistics whenever they have changed, or None.
     """
 
     def __init__(
-        self, client: Client, resume_hint: str = RESUME_HINT, task_timeout: float | None = None
+        self,
+        client: Client,
+        resume_hint: str = RESUME_HINT,
+        task_timeout: float | None = None,
+        on_statistics: Callable[[Statistics], object] | None = None,
     ) -> None:
         self.client = client
+        self.on_statistics = on_statistics
         self.resume_hint = resume_hint
         self.task_timeout = task_timeout
         self.statistics: dict[str, WorkerStatistics] = {}
@@ -98,6 +104,7 @@ class Cluster:
         items: Sequence[T],
         workers: int,
         on_done: Callable[[int], object],
+        item_nbytes: float = 0.0,
         on_result: Callable[[Any], object] | None = None,
     ) -> None:
         """See ``Executor``. ``workers`` is ignored: the number of threads of the cluster applies, which may change.
@@ -139,7 +146,7 @@ class Cluster:
                             continue
                         del submission.tasks[future.key]
                         stall.restart()
-                        self._count(result)
+                        self._count(result, item_nbytes)
                         if on_result is not None:
                             for value in result.values:
                                 on_result(value)
@@ -204,10 +211,11 @@ class Cluster:
                 *(seconds, ", ".join(sorted(workers)) or "(none)", option_name("task_timeout")),
             )
 
-    def _count(self, result: BatchResult) -> None:
+    def _count(self, result: BatchResult, item_nbytes: float) -> None:
         statistics = self.statistics.setdefault(result.worker, WorkerStatistics())
-        statistics.tasks += result.done
-        statistics.seconds += result.seconds
+        statistics.add(result.done, result.done * item_nbytes, result.seconds)
+        if self.on_statistics is not None:
+            self.on_statistics(self.statistics)
 
     def threads(self, workers: int) -> int:
         """Return the number of threads of the cluster. Raises StoreError if it is lost."""

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from math import inf
 from typing import TYPE_CHECKING
 
 from zarrfs.errors import LocationError, OptionError, UnsupportedError
 from zarrfs.plugins import install_hint
 from zarrfs.tools.copying.cluster.cluster import RESUME_HINT, Cluster
+from zarrfs.tools.copying.cluster.results import Statistics
+from zarrfs.tools.copying.executors import Executor, Threads
 from zarrfs.tools.copying.option_names import option_name
 
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["check_task_timeout", "connect_cluster"]
+__all__ = ["check_task_timeout", "connect_cluster", "executor_of"]
 
 ANSWER_TIMEOUT_SECONDS = 30
 """Timeout for the connection to a scheduler, which may be busy. It is the default of distributed."""
@@ -39,10 +41,14 @@ def check_task_timeout(dask: str | Client | None, task_timeout: float | None) ->
 
 @contextmanager
 def connect_cluster(
-    dask: str | Client, task_timeout: float | None = None, resume_hint: str = RESUME_HINT
+    dask: str | Client,
+    task_timeout: float | None = None,
+    resume_hint: str = RESUME_HINT,
+    on_statistics: Callable[[Statistics], object] | None = None,
 ) -> Iterator[Cluster]:
     """Yield an executor for the cluster of a scheduler address (``tcp://host:8786``) or of a client. A client that is
-    passed in is not closed. ``resume_hint`` is the part of errors that states how to continue.
+    passed in is not closed. ``resume_hint`` is the part of errors that states how to continue. ``on_statistics`` is
+    called with the statistics of the workers whenever they have changed.
 
     Raises UnsupportedError if ``distributed`` is not installed, LocationError if the scheduler does not respond.
     """
@@ -55,7 +61,7 @@ def connect_cluster(
     if isinstance(dask, distributed.Client):
         if dask.asynchronous:
             raise UnsupportedError(f"{dask} is asynchronous; expected a synchronous client")
-        yield Cluster(dask, resume_hint, task_timeout)
+        yield Cluster(dask, resume_hint, task_timeout, on_statistics)
         return
     if not isinstance(dask, str) or not dask:
         raise LocationError(
@@ -71,7 +77,18 @@ def connect_cluster(
             "`dask scheduler` prints, such as tcp://host:8786"
         ) from error
     with client:
-        yield Cluster(client, resume_hint, task_timeout)
+        yield Cluster(client, resume_hint, task_timeout, on_statistics)
+
+
+def executor_of(
+    dask: str | Client | None,
+    task_timeout: float | None,
+    on_statistics: Callable[[Statistics], object] | None,
+) -> AbstractContextManager[Executor]:
+    """Return a context with the executor for a cluster, or for threads of this process if ``dask`` is None."""
+    if dask is None:
+        return nullcontext(Threads())
+    return connect_cluster(dask, task_timeout, on_statistics=on_statistics)
 
 
 async def _check_scheduler(address: str) -> None:

@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any, NamedTuple
 
 from zarrfs.errors import ZarrError
 
-__all__ = ["BatchResult", "WorkerStatistics"]
+__all__ = ["BatchResult", "Statistics", "WorkerStatistics"]
 
 
 @dataclass
 class WorkerStatistics:
-    """The number of tasks of a worker, and the seconds that its threads have spent on them, in total."""
+    """What a worker has done.
+
+    Attributes:
+        tasks: the number of tasks.
+        nbytes: their decoded bytes, as they count in the progress.
+        busy_seconds: the time that its threads have spent on them, in total.
+        seconds: the time from the start of its first task until the end of its last one.
+    """
 
     tasks: int = 0
+    nbytes: float = 0.0
+    busy_seconds: float = 0.0
     seconds: float = 0.0
+    _start: float = inf
+
+    def add(self, tasks: int, nbytes: float, seconds: float) -> None:
+        """Add tasks that have ended now, and have taken ``seconds``."""
+        now = time.monotonic()
+        self.tasks += tasks
+        self.nbytes += nbytes
+        self.busy_seconds += seconds
+        self._start = min(self._start, now - seconds)
+        self.seconds = now - self._start
+
+    @property
+    def rate(self) -> float:
+        """The decoded bytes per second."""
+        return self.nbytes / self.seconds if self.seconds else 0.0
+
+
+Statistics = Mapping[str, WorkerStatistics]
+"""The statistics of the workers, by their addresses."""
 
 
 class BatchResult(NamedTuple):

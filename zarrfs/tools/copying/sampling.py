@@ -1,0 +1,217 @@
+"""Sample runs of the tasks of a copy, for the estimates of a dry run: where their results are written, and their time.
+
+The tasks run as in the copy, on the same threads or workers, and write below a temporary prefix of the destination,
+which is deleted afterwards. Their time therefore contains the latency of both stores and the load of all threads.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from zarrfs.engine.locations import Location, open_store
+from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.nodes.hierarchy import STAGING, StagingStore
+from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.errors import ZarrError
+from zarrfs.tools.copying.destinations import file_path
+from zarrfs.tools.copying.executors import Executor, Threads
+from zarrfs.tools.copying.option_names import is_command_line, option
+
+__all__ = ["Measurement", "Sampling", "measured_rounds", "sampling"]
+
+PROBE = "probe"
+"""The key that is written first, to find out whether the destination can be written."""
+
+MAX_SAMPLE_SECONDS = 2.0
+"""No further tasks of an array are measured after this time."""
+
+MAX_TOTAL_SECONDS = 20.0
+"""After this time only a few tasks of each further array are measured."""
+
+MIN_ROUND_SECONDS = 0.25
+"""The number of tasks that are run at once is doubled until they take this time."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The measured tasks of an array.
+
+    Attributes:
+        seconds: the time per task while all threads are busy: that of all tasks is ``seconds`` times their number.
+        nbytes_written: the stored bytes per task.
+        tasks: the number of tasks that were run.
+    """
+
+    seconds: float
+    nbytes_written: float
+    tasks: int
+
+
+class Sampling:
+    """Runs samples of tasks.
+
+    Attributes:
+        store: the store to which they write: a temporary prefix of the destination, or memory.
+        reason: why the time does not contain writing to the destination; None if it does.
+    """
+
+    def __init__(self, store: Store, executor: Executor, reason: str | None) -> None:
+        self.store = store
+        self.reason = reason
+        self._executor = executor
+        self._seconds = 0.0
+
+    def measure(
+        self, work: Callable[[Any], object], targets: Sequence[Array], items: Sequence[Any], workers: int
+    ) -> Measurement:
+        """Run ``work``, which writes to ``targets`` in ``store``, on samples of the items, and measure it.
+
+        ``workers`` is the number of threads if threads of this process are used.
+        """
+        before = self._nbytes(targets)
+        threads = self.threads(workers)
+        in_memory = self.store.in_process and not isinstance(self._executor, Threads)
+        # The workers of a cluster have no access to memory of this process.
+        executor, at_once = (Threads(), 1) if in_memory else (self._executor, threads)
+
+        def run(part: Sequence[Any]) -> None:
+            executor.run(work, part, 1 if in_memory else workers, lambda count: None)
+
+        rounds = measured_rounds(run, items, at_once, self._limit())
+        self._seconds += sum(seconds for _, seconds in rounds)
+        # The first round imports modules and opens connections. It counts only if there is no other.
+        timed = rounds[1:] or rounds
+        count = sum(number for number, _ in rounds)
+        seconds = sum(taken for _, taken in timed) / max(1, sum(number for number, _ in timed))
+        written = (self._nbytes(targets) - before) / max(1, count)
+        return Measurement(seconds / (threads if in_memory else 1), written, count)
+
+    def check(self, source: Array | Group) -> None:
+        """See ``Executor.check``, for the store of the samples."""
+        if self.reason is None and not self.store.in_process:
+            self._executor.check(source, self.store)
+
+    def threads(self, workers: int) -> int:
+        """Return the number of threads of the copy. See ``Executor.threads``."""
+        return self._executor.threads(workers)
+
+    def _limit(self) -> float:
+        return MAX_SAMPLE_SECONDS if self._seconds < MAX_TOTAL_SECONDS else 0.0
+
+    def _nbytes(self, targets: Sequence[Array]) -> int:
+        return sum(target.store.usage(target.path).nbytes for target in targets)
+
+
+def measured_rounds(
+    run: Callable[[Sequence[Any]], object], items: Sequence[Any], at_once: int, limit: float
+) -> list[tuple[int, float]]:
+    """Run rounds of tasks for ``limit`` seconds, at least two, and return the number of tasks and the time of each.
+
+    A round has neighbouring items, as in the copy, where they share chunks of the source. The rounds are spread over
+    all items and do not begin with the first ones: chunks at the edge of an image are often smaller or emptier.
+    """
+    rounds: list[tuple[int, float]] = []
+    used: set[int] = set()
+    size = at_once
+    while len(used) < len(items) and (len(rounds) < 2 or sum(seconds for _, seconds in rounds) < limit):
+        start = round(_fraction(len(rounds) + 1) * max(0, len(items) - size))
+        part = [number for number in range(start, min(start + size, len(items))) if number not in used]
+        if not part:
+            part = [number for number in range(len(items)) if number not in used][:size]
+        used.update(part)
+        begin = time.perf_counter()
+        run([items[number] for number in part])
+        rounds.append((len(part), time.perf_counter() - begin))
+        if len(rounds) > 1 and rounds[-1][1] < MIN_ROUND_SECONDS:
+            size *= 2
+    return rounds
+
+
+def _fraction(number: int) -> float:
+    """Return 1/2, 1/4, 3/4, 1/8, 5/8, ... (the van der Corput sequence) for 1, 2, 3, 4, 5, ..."""
+    fraction, step = 0.0, 0.5
+    while number:
+        number, digit = divmod(number, 2)
+        fraction += digit * step
+        step /= 2
+    return fraction
+
+
+@contextmanager
+def sampling(
+    location: Location, options: Mapping[str, Any] | None, executor: Executor, sample_writes: bool
+) -> Iterator[Sampling]:
+    """Yield the place for samples of a copy to ``location``; what they write is deleted at the end.
+
+    A destination that is a file or a directory, or in one, gets a temporary directory next to it. If nothing can be
+    written to the destination, or ``sample_writes`` is False, the results stay in memory.
+    """
+    if not sample_writes:
+        yield Sampling(
+            MemoryStore(),
+            executor,
+            option("no_sample_writes") if is_command_line() else option("sample_writes", False),
+        )
+        return
+    with _sample_store(location, options) as store:
+        if isinstance(store, Store):
+            yield Sampling(store, executor, None)
+        else:
+            yield Sampling(MemoryStore(), executor, store)
+
+
+@contextmanager
+def _sample_store(location: Location, options: Mapping[str, Any] | None) -> Iterator[Store | str]:
+    """Yield a store, or the reason why nothing can be written."""
+    path = file_path(location)
+    if path is not None:
+        with _temporary_directory(path) as directory:
+            yield directory
+        return
+    prefix = f"{STAGING}{os.urandom(4).hex()}"
+    try:
+        store, _ = open_store(location, mode="a", storage_options=options)
+        if store.in_process:
+            place: Store | str = MemoryStore()
+        elif isinstance(location, str) or store.concurrency > 1:
+            place = StagingStore(store, prefix)
+            place.set(PROBE, b"")
+        else:
+            place = f"{store.url}: a sample would change the archive or database"
+    except ZarrError as error:
+        yield str(error)
+        return
+    try:
+        yield place
+    finally:
+        if isinstance(place, StagingStore):
+            store.delete_prefix(prefix)
+        if isinstance(location, str):
+            store.close()
+
+
+@contextmanager
+def _temporary_directory(path: str) -> Iterator[Store | str]:
+    """Yield a store in a new directory on the file system of ``path``, or the reason why there is none."""
+    parent = path if os.path.ismount(path) else os.path.dirname(path)
+    while not os.path.isdir(parent):
+        parent = os.path.dirname(parent)
+    try:
+        directory = tempfile.mkdtemp(prefix=STAGING, dir=parent)
+    except OSError as error:
+        yield f"{parent} cannot be written: {error.strerror}"
+        return
+    try:
+        yield LocalStore(directory)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
