@@ -10,8 +10,9 @@ import numpy.typing as npt
 import zarrfs
 from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import DataError, OptionError, UnsupportedError
-from zarrfs.foreign.presented_store import PresentedArray as ConvertedValues
-from zarrfs.foreign.presented_store import PresentedStore, is_presentable
+from zarrfs.foreign.foreign_array import ForeignArray as ConvertedValues
+from zarrfs.foreign.foreign_array import is_presentable
+from zarrfs.foreign.presented_store import PresentedStore
 from zarrfs.mount.views.base import PresentedArray
 from zarrfs.tools.copying.option_names import option_name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from zarrfs.foreign.presented_store import PresentedArray
+from zarrfs.foreign.foreign_array import ForeignArray
 from zarrfs.ngff.geometry import axis_type
 from zarrfs.ngff.orientation import Vector, directions_attribute, orientation_document
 
@@ -28,8 +28,8 @@ class ImageAxis(NamedTuple):
 
 
 def image_nodes(
-    array: PresentedArray, axes: Sequence[ImageAxis], name: str
-) -> dict[str, PresentedArray | dict[str, Any]]:
+    array: ForeignArray, axes: Sequence[ImageAxis], name: str
+) -> dict[str, ForeignArray | dict[str, Any]]:
     """Return the nodes of an OME-NGFF 0.5 image with one level, ``0``. ``axes`` are those of the array."""
     listed: list[dict[str, Any]] = []
     for axis in axes:

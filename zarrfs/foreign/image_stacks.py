@@ -14,8 +14,9 @@ from zarrfs.engine.stores.databases.base import load_library
 from zarrfs.engine.stores.regular_files import open_regular_file
 from zarrfs.errors import LocationError, UnsupportedError
 from zarrfs.foreign.contiguous import path_stamp
+from zarrfs.foreign.foreign_array import ForeignArray
 from zarrfs.foreign.image_groups import ImageAxis, image_nodes
-from zarrfs.foreign.presented_store import PresentedArray, PresentedStore
+from zarrfs.foreign.presented_store import PresentedStore
 
 __all__ = ["IMAGE_SUFFIXES", "is_image_file", "natural_order", "open_image_stack"]
 
@@ -91,7 +92,7 @@ def open_image_stack(paths: Sequence[str]) -> PresentedStore:
 
     is_stack = len(paths) > 1
     shape = (len(paths), *plane) if is_stack else plane
-    array = PresentedArray(shape, (1, *plane) if is_stack else plane, np.dtype(name), read)
+    array = ForeignArray(shape, (1, *plane) if is_stack else plane, np.dtype(name), read)
     axes = [ImageAxis(axis) for axis in ("zyx" if is_stack else "yx")] + [ImageAxis("c")] * bool(colors)
     title = os.path.splitext(os.path.basename(paths[0]))[0]
     nodes = image_nodes(array, axes, title)

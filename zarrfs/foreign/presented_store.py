@@ -6,175 +6,23 @@ the viewer need no other path for these files.
 
 from __future__ import annotations
 
-import itertools
 import json
-import math
 import re
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from zarrfs.engine.codecs.base import ChunkSpec
-from zarrfs.engine.codecs.pipeline.pipeline import CodecPipeline
-from zarrfs.engine.creation.array_spec import array_spec, data_type_of_option
-from zarrfs.engine.dtypes import default_fill, fill_to_v3
-from zarrfs.engine.formats.api import check_writable, write_node
 from zarrfs.engine.formats.paths import join
-from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.stores.base import Buffer, Listing, Store
-from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import StoreError, UnsupportedError, ZarrError
+from zarrfs.foreign.foreign_array import ForeignArray
 
-__all__ = ["MAX_CHUNK_NBYTES", "PresentedArray", "PresentedStore", "is_presentable", "plane_chunks"]
-
-Region = tuple[slice, ...]
-"""One slice with start and stop per dimension, inside of the shape."""
-
-MAX_CHUNK_NBYTES = 1 << 26
-"""Chunks of the file that are larger are divided."""
-
-CHUNK_NBYTES = 1 << 19
-"""The approximate size of the chunks of files that have none."""
-
-MAX_LISTED_CHUNKS = 10_000_000
-"""The keys of more chunks are not listed. A small file can declare any number of chunks."""
+__all__ = ["PresentedStore"]
 
 MAX_KEPT_NBYTES = 1 << 25
 """The bytes of chunks that are kept, because the engine reads ranges of a chunk one after the other."""
-
-
-@dataclass(frozen=True)
-class PresentedArray:
-    """An array of a file.
-
-    ``read`` returns the values of a region with the data type ``dtype``; it is called from several threads at once.
-    ``stored`` returns the coordinates of the chunks that the file contains; the others are ``fill_value``, or 0 if that
-    is None. None: it contains all. ``dtype`` can also be that of bytes of a fixed length or of records, or ``object``
-    for texts.
-    """
-
-    shape: tuple[int, ...]
-    chunks: tuple[int, ...]
-    dtype: np.dtype[Any]
-    read: Callable[[Region], npt.NDArray[Any]]
-    names: tuple[str | None, ...] | None = None
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-    stored: Callable[[], Iterator[tuple[int, ...]]] | None = None
-    fill_value: Any = None
-
-    @cached_property
-    def _spec(self) -> ArraySpec:
-        """The metadata of an array whose elements are not numbers."""
-        return array_spec(
-            shape=self.shape,
-            dtype="string" if self.dtype.hasobject else self.dtype,
-            chunks=self.chunks,
-            compressors=None,
-            attributes=self.attributes,
-            dimension_names=self.names,
-        )
-
-    @cached_property
-    def _pipeline(self) -> CodecPipeline:
-        spec = self._spec
-        return CodecPipeline(
-            spec.codecs, ChunkSpec(self.chunks, spec.data_type.numpy, default_fill(spec.data_type))
-        )
-
-    def check(self) -> None:
-        """Raise UnsupportedError if Zarr v3 has no data type for the elements."""
-        if not is_presentable(self.dtype):
-            check_writable(self._spec)
-
-    def document(self) -> dict[str, Any]:
-        """Return the metadata document of the array. See the Zarr v3 core specification, "Array metadata"."""
-        if not is_presentable(self.dtype):
-            written = MemoryStore()
-            write_node(written, "", self._spec)
-            described: dict[str, Any] = json.loads(bytes(written.get("zarr.json") or b""))
-            return described
-        zero: Any = False if self.dtype.kind == "b" else [0.0, 0.0] if self.dtype.kind == "c" else 0
-        document: dict[str, Any] = {
-            "zarr_format": 3,
-            "node_type": "array",
-            "shape": list(self.shape),
-            "data_type": self.dtype.name,
-            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(self.chunks)}},
-            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-            "fill_value": zero
-            if self.fill_value is None
-            else fill_to_v3(data_type_of_option(self.dtype.newbyteorder("=")), self.fill_value),
-            "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
-            "attributes": dict(self.attributes),
-        }
-        if self.names is not None:
-            document["dimension_names"] = list(self.names)
-        return document
-
-    @property
-    def grid(self) -> tuple[int, ...]:
-        """The number of chunks along each dimension."""
-        return tuple(-(-length // chunk) for length, chunk in zip(self.shape, self.chunks, strict=True))
-
-    @property
-    def chunk_nbytes(self) -> int:
-        """The size of each chunk in bytes."""
-        return math.prod(self.chunks) * self.dtype.itemsize
-
-    def listed(self) -> Iterator[tuple[int, ...]]:
-        """Yield the coordinates of the chunks that the file contains. Raises UnsupportedError if they are too many."""
-        if self.stored is not None:
-            yield from self.stored()
-            return
-        count = math.prod(self.grid)
-        if count > MAX_LISTED_CHUNKS:
-            raise UnsupportedError(
-                f"the shape {self.shape} has {count:,} chunks; at most {MAX_LISTED_CHUNKS:,} are listed"
-            )
-        if count:
-            yield from itertools.product(*map(range, self.grid))
-
-    def chunk(self, coordinates: Sequence[int]) -> bytes:
-        """Return the bytes of a chunk. One at the edge is filled up with zeros."""
-        region = tuple(
-            slice(number * chunk, min((number + 1) * chunk, length))
-            for number, chunk, length in zip(coordinates, self.chunks, self.shape, strict=True)
-        )
-        values = self.read(region)
-        is_plain = is_presentable(self.dtype)
-        dtype = self.dtype.newbyteorder("<") if is_plain else self._spec.data_type.numpy
-        if values.shape != self.chunks:
-            whole = np.full(self.chunks, "", object) if dtype.hasobject else np.zeros(self.chunks, dtype)
-            whole[tuple(slice(0, part.stop - part.start) for part in region)] = values
-            values = whole
-        if is_plain:
-            return np.ascontiguousarray(values, dtype).tobytes()
-        # ascontiguousarray would add a dimension to a scalar
-        return bytes(self._pipeline.encoder.encode(np.asarray(values, dtype, order="C"), keep_filled=True))
-
-
-def is_presentable(dtype: np.dtype[Any]) -> bool:
-    """Return whether a data type has a core data type of Zarr v3 with numbers."""
-    return dtype.kind in "biufc" and dtype.itemsize <= 16 and dtype.name not in ("float128", "longdouble")
-
-
-def plane_chunks(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
-    """Return chunks of whole rows of one plane, which are contiguous in a file in C order."""
-    if not shape:
-        return ()
-    if len(shape) == 1:
-        return (max(1, min(shape[0], CHUNK_NBYTES // itemsize)),)
-    row_nbytes = max(1, shape[-1] * itemsize)
-    rows = max(1, min(shape[-2], CHUNK_NBYTES // row_nbytes))
-    columns = max(1, min(shape[-1], MAX_CHUNK_NBYTES // itemsize))
-    return (*(1 for _ in shape[:-2]), rows, columns)
 
 
 class PresentedStore(Store):
@@ -190,7 +38,7 @@ class PresentedStore(Store):
     def __init__(
         self,
         url: str,
-        nodes: Mapping[str, PresentedArray | Mapping[str, Any] | ZarrError],
+        nodes: Mapping[str, ForeignArray | Mapping[str, Any] | ZarrError],
         stamp: Callable[[], Hashable | None],
         close_file: Callable[[], None],
     ) -> None:
@@ -198,7 +46,7 @@ class PresentedStore(Store):
         self._stamp = stamp
         # Nodes refer to the store, and nobody closes it while they are in use: the last reference closes the file.
         self._finalizer = weakref.finalize(self, close_file)
-        self._arrays = {path: node for path, node in nodes.items() if isinstance(node, PresentedArray)}
+        self._arrays = {path: node for path, node in nodes.items() if isinstance(node, ForeignArray)}
         self._documents: dict[str, bytes] = {}
         self._errors = {
             join(path, "zarr.json"): node for path, node in nodes.items() if isinstance(node, ZarrError)
@@ -247,9 +95,7 @@ class PresentedStore(Store):
             raise type(error)(*error.args) from error
         return self._documents.get(key)
 
-    def _read(
-        self, key: str, version: Hashable, array: PresentedArray, coordinates: tuple[int, ...]
-    ) -> bytes:
+    def _read(self, key: str, version: Hashable, array: ForeignArray, coordinates: tuple[int, ...]) -> bytes:
         try:
             value = array.chunk(coordinates)
         except ZarrError:
@@ -268,7 +114,7 @@ class PresentedStore(Store):
                     self._kept_nbytes -= len(self._kept.popitem(last=False)[1])
         return value
 
-    def _find_chunk(self, key: str) -> tuple[PresentedArray, tuple[int, ...]] | None:
+    def _find_chunk(self, key: str) -> tuple[ForeignArray, tuple[int, ...]] | None:
         """Return the array and the chunk coordinates of a key, or None if it is not the key of a chunk."""
         match = re.fullmatch(r"(?:(.*)/)?c((?:/\d{1,18})*)", key)
         array = None if match is None else self._arrays.get(match[1] or "")
@@ -289,9 +135,8 @@ class PresentedStore(Store):
         found = self._find_chunk(key)
         if found is None:
             return None
-        if found[0].dtype.hasobject:
-            return len(memoryview(self.get(key) or b""))
-        return found[0].chunk_nbytes
+        nbytes = found[0].chunk_nbytes
+        return len(memoryview(self.get(key) or b"")) if nbytes is None else nbytes
 
     def stamp(self, key: str) -> Hashable | None:
         return None if self.size(key) is None else self._stamp()
@@ -327,7 +172,7 @@ class PresentedStore(Store):
                 if key.startswith(start):
                     yield key
 
-    def _listed(self, path: str, array: PresentedArray) -> Iterator[tuple[int, ...]]:
+    def _listed(self, path: str, array: ForeignArray) -> Iterator[tuple[int, ...]]:
         try:
             yield from array.listed()
         except (OSError, RuntimeError, ValueError, UnsupportedError) as error:

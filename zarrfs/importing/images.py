@@ -12,8 +12,9 @@ import numpy.typing as npt
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.errors import MetadataError, OptionError, ZarrError
+from zarrfs.foreign.foreign_array import ForeignArray
 from zarrfs.foreign.image_groups import ImageAxis, image_nodes
-from zarrfs.foreign.presented_store import PresentedArray, PresentedStore
+from zarrfs.foreign.presented_store import PresentedStore
 from zarrfs.ngff.editing import with_channels
 from zarrfs.ngff.geometry import axis_type
 from zarrfs.ngff.model import Multiscales
@@ -110,7 +111,7 @@ def ordered_image(
             stored[number] = region[position]
         return np.asarray(array[tuple(stored)]).transpose(order)
 
-    presented = PresentedArray(
+    presented = ForeignArray(
         tuple(array.shape[number] for number in order),
         tuple(_chunk(array, number) for number in order),
         array.dtype,

@@ -13,13 +13,14 @@ import numpy.typing as npt
 from zarrfs.engine.stores.databases.base import load_library
 from zarrfs.errors import LocationError, MetadataError, UnsupportedError, ZarrError
 from zarrfs.foreign.contiguous import path_stamp
-from zarrfs.foreign.presented_store import (
+from zarrfs.foreign.foreign_array import (
     MAX_CHUNK_NBYTES,
-    PresentedArray,
-    PresentedStore,
+    EncodedForeignArray,
+    ForeignArray,
     is_presentable,
     plane_chunks,
 )
+from zarrfs.foreign.presented_store import PresentedStore
 from zarrfs.logs import logger
 from zarrfs.tools.hdf5.attributes import FILL_VALUE, attributes_of, dimension_names, encoded_missing
 from zarrfs.tools.hdf5.objects import Entry, check_internal, is_node_name, objects, stored_regions
@@ -47,7 +48,7 @@ def open_hdf5(path: str, allow_external: bool = False) -> PresentedStore:
     lock = threading.Lock()
     try:
         lost: list[str] = []
-        nodes: dict[str, PresentedArray | dict[str, Any] | ZarrError] = {"": _attributes(file, "/", lost)}
+        nodes: dict[str, ForeignArray | dict[str, Any] | ZarrError] = {"": _attributes(file, "/", lost)}
         for count, entry in enumerate(objects(h5py, file, allow_external)):
             if count >= MAX_OBJECTS:
                 raise LocationError(f"{path} has more than {MAX_OBJECTS} objects; it is not presented")
@@ -92,7 +93,7 @@ def _attributes(item: Any, path: str, lost: list[str]) -> dict[str, Any]:
     return attributes
 
 
-def _array(entry: Entry, lock: threading.Lock, allow_external: bool, lost: list[str]) -> PresentedArray:
+def _array(entry: Entry, lock: threading.Lock, allow_external: bool, lost: list[str]) -> ForeignArray:
     """Return a dataset of numbers, texts, bytes of a fixed length or records. Raises UnsupportedError for others."""
     dataset = entry.item
     dtype, shape = np.dtype(dataset.dtype), dataset.shape
@@ -119,11 +120,18 @@ def _array(entry: Entry, lock: threading.Lock, allow_external: bool, lost: list[
     if FILL_VALUE in attributes:
         attributes[FILL_VALUE] = encoded_missing(dataset, attributes[FILL_VALUE])
     names = dimension_names(dataset)
-    fill_value = dataset.fillvalue if is_presentable(dtype) else None
-    array = PresentedArray(
-        *(tuple(shape), tuple(chunks), dtype, read, None if names is None else tuple(names)),
-        *(attributes, stored, fill_value),
+    described = (
+        tuple(shape),
+        tuple(chunks),
+        dtype,
+        read,
+        None if names is None else tuple(names),
+        attributes,
+        stored,
     )
+    if is_presentable(dtype):
+        return ForeignArray(*described, fill_value=dataset.fillvalue)
+    array = EncodedForeignArray(*described)
     try:
         array.check()
     except (MetadataError, UnsupportedError) as error:

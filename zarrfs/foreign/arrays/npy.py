@@ -10,7 +10,8 @@ import numpy as np
 from zarrfs.engine.stores.regular_files import open_regular_file
 from zarrfs.errors import LocationError, UnsupportedError, ZarrError
 from zarrfs.foreign.contiguous import ContiguousValues, file_stamp
-from zarrfs.foreign.presented_store import PresentedArray, PresentedStore, is_presentable, plane_chunks
+from zarrfs.foreign.foreign_array import ForeignArray, is_presentable, plane_chunks
+from zarrfs.foreign.presented_store import PresentedStore
 
 __all__ = ["array_of_npy", "open_npy"]
 
@@ -31,7 +32,7 @@ def open_npy(path: str) -> PresentedStore:
         raise
 
 
-def array_of_npy(fd: int, path: str) -> PresentedArray:
+def array_of_npy(fd: int, path: str) -> ForeignArray:
     """Return the array of an open .npy file. Raises as ``open_npy``; ``path`` is named in messages."""
     values, array = _array(fd, path)
     size = os.fstat(fd).st_size
@@ -42,7 +43,7 @@ def array_of_npy(fd: int, path: str) -> PresentedArray:
     return array
 
 
-def _array(fd: int, path: str) -> tuple[ContiguousValues, PresentedArray]:
+def _array(fd: int, path: str) -> tuple[ContiguousValues, ForeignArray]:
     with os.fdopen(os.dup(fd), "rb") as stream:
         try:
             version = np.lib.format.read_magic(stream)
@@ -64,4 +65,4 @@ def _array(fd: int, path: str) -> tuple[ContiguousValues, PresentedArray]:
     chunks = (
         plane_chunks(shape[::-1], dtype.itemsize)[::-1] if fortran else plane_chunks(shape, dtype.itemsize)
     )
-    return values, PresentedArray(shape, chunks, dtype, values.read)
+    return values, ForeignArray(shape, chunks, dtype, values.read)

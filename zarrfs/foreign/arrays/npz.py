@@ -10,7 +10,8 @@ from zarrfs.engine.stores.regular_files import open_regular_file
 from zarrfs.errors import LocationError, UnsupportedError, ZarrError
 from zarrfs.foreign.arrays.npy import array_of_npy
 from zarrfs.foreign.contiguous import path_stamp
-from zarrfs.foreign.presented_store import PresentedArray, PresentedStore
+from zarrfs.foreign.foreign_array import ForeignArray
+from zarrfs.foreign.presented_store import PresentedStore
 from zarrfs.foreign.stored_values import spooled
 
 __all__ = ["open_npz"]
@@ -25,7 +26,7 @@ def open_npz(path: str) -> PresentedStore:
     Raises LocationError for a damaged file.
     """
     os.close(open_regular_file(path))  # not a FIFO or a device
-    nodes: dict[str, PresentedArray | dict[str, Any] | ZarrError] = {}
+    nodes: dict[str, ForeignArray | dict[str, Any] | ZarrError] = {}
     descriptors: list[int] = []
 
     def close() -> None:
@@ -43,7 +44,7 @@ def open_npz(path: str) -> PresentedStore:
                     with archive.open(item) as stream:
                         fd = spooled(stream, item.file_size)
                     descriptors.append(fd)
-                    node: PresentedArray | ZarrError = array_of_npy(fd, where)
+                    node: ForeignArray | ZarrError = array_of_npy(fd, where)
                 except UnsupportedError as error:
                     node = error
                 except LocationError as error:

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from zarrfs.errors import OptionError
 from zarrfs.foreign.contiguous import file_stamp
-from zarrfs.foreign.presented_store import PresentedArray, PresentedStore, is_presentable, plane_chunks
+from zarrfs.foreign.foreign_array import ForeignArray, is_presentable, plane_chunks
+from zarrfs.foreign.presented_store import PresentedStore
 from zarrfs.foreign.stored_values import stored_values
 
 __all__ = ["open_raw"]
@@ -35,7 +36,7 @@ def open_raw(path: str, shape: Sequence[int], dtype: npt.DTypeLike, offset: int 
     lengths = tuple(shape)
     values, fd = stored_values(path, offset, lengths, given)
     chunks = plane_chunks(lengths, given.itemsize)
-    array = PresentedArray(lengths, chunks, given.newbyteorder("="), values.read)
+    array = ForeignArray(lengths, chunks, given.newbyteorder("="), values.read)
     return PresentedStore(
         f"file://{os.path.abspath(path)}", {"": array}, lambda: file_stamp(fd), lambda: os.close(fd)
     )

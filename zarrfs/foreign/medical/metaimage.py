@@ -12,9 +12,10 @@ import numpy.typing as npt
 from zarrfs.engine.stores.regular_files import open_regular_file
 from zarrfs.errors import LocationError, UnsupportedError
 from zarrfs.foreign.contiguous import path_stamp
+from zarrfs.foreign.foreign_array import ForeignArray, plane_chunks
 from zarrfs.foreign.image_groups import ImageAxis, image_nodes
 from zarrfs.foreign.medical.spatial_axes import LPS_TO_RAS, is_plain, oriented_axes
-from zarrfs.foreign.presented_store import PresentedArray, PresentedStore, plane_chunks
+from zarrfs.foreign.presented_store import PresentedStore
 from zarrfs.foreign.stored_values import stored_values
 
 __all__ = ["is_metaimage", "open_metaimage"]
@@ -74,7 +75,7 @@ def open_metaimage(path: str) -> PresentedStore:
     shape = (*reversed(sizes), channels) if channels > 1 else tuple(reversed(sizes))
     compression = "zlib" if _is_true(fields.get("CompressedData", "False")) else None
     values, fd = stored_values(file, offset, shape, dtype, compression)
-    array = PresentedArray(shape, plane_chunks(shape, dtype.itemsize), dtype.newbyteorder("="), values.read)
+    array = ForeignArray(shape, plane_chunks(shape, dtype.itemsize), dtype.newbyteorder("="), values.read)
     nodes = image_nodes(array, _axes(fields, count, channels > 1), fields.get("Name", ""))
     return PresentedStore(f"file://{path}", nodes, lambda: path_stamp(path), lambda: os.close(fd))
 

@@ -12,9 +12,10 @@ import numpy.typing as npt
 from zarrfs.engine.stores.databases.base import load_library
 from zarrfs.errors import LocationError, UnsupportedError, ZarrError
 from zarrfs.foreign.contiguous import ContiguousValues, path_stamp
+from zarrfs.foreign.foreign_array import ForeignArray, is_presentable, plane_chunks
 from zarrfs.foreign.image_groups import ImageAxis, image_nodes
 from zarrfs.foreign.medical.spatial_axes import is_outside_plane, oriented_axes, plane_normal
-from zarrfs.foreign.presented_store import PresentedArray, PresentedStore, is_presentable, plane_chunks
+from zarrfs.foreign.presented_store import PresentedStore
 from zarrfs.foreign.stored_values import stored_values
 from zarrfs.ngff.units import unit_name
 
@@ -90,7 +91,7 @@ def open_nifti(path: str) -> PresentedStore:
         return found * slope + intercept if is_scaled else found
 
     dtype = np.dtype("f8") if is_scaled else stored.newbyteorder("=")
-    array = PresentedArray(shape, plane_chunks(shape, dtype.itemsize), dtype, read)
+    array = ForeignArray(shape, plane_chunks(shape, dtype.itemsize), dtype, read)
     nodes = image_nodes(array, axes[::-1], name)
     return PresentedStore(f"file://{path}", nodes, lambda: path_stamp(path), lambda: os.close(fd))
 

@@ -14,6 +14,7 @@ from zarrfs.engine.stores.databases.base import load_library
 from zarrfs.engine.stores.regular_files import open_regular_file
 from zarrfs.errors import LocationError, UnsupportedError, ZarrError
 from zarrfs.foreign.contiguous import path_stamp
+from zarrfs.foreign.foreign_array import ForeignArray, plane_chunks
 from zarrfs.foreign.image_groups import ImageAxis, image_nodes
 from zarrfs.foreign.medical.spatial_axes import (
     LPS_TO_RAS,
@@ -22,7 +23,7 @@ from zarrfs.foreign.medical.spatial_axes import (
     oriented_axes,
     plane_normal,
 )
-from zarrfs.foreign.presented_store import PresentedArray, PresentedStore, plane_chunks
+from zarrfs.foreign.presented_store import PresentedStore
 from zarrfs.foreign.stored_values import stored_values
 from zarrfs.ngff.units import is_time, unit_name
 
@@ -94,7 +95,7 @@ def open_nrrd(path: str) -> PresentedStore:
         )
     shape = tuple(reversed(sizes))
     values, fd = stored_values(file, offset, shape, dtype, ENCODINGS[encoding])
-    array = PresentedArray(shape, plane_chunks(shape, dtype.itemsize), dtype.newbyteorder("="), values.read)
+    array = ForeignArray(shape, plane_chunks(shape, dtype.itemsize), dtype.newbyteorder("="), values.read)
     nodes = image_nodes(array, axes, str(header.get("content", "")))
     return PresentedStore(f"file://{path}", nodes, lambda: path_stamp(path), lambda: os.close(fd))
 

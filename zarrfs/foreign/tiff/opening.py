@@ -17,13 +17,8 @@ from zarrfs.engine.stores.databases.base import load_library
 from zarrfs.engine.stores.regular_files import open_regular_file
 from zarrfs.errors import LocationError, UnsupportedError, ZarrError
 from zarrfs.foreign.contiguous import ContiguousValues, path_stamp
-from zarrfs.foreign.presented_store import (
-    CHUNK_NBYTES,
-    PresentedArray,
-    PresentedStore,
-    is_presentable,
-    plane_chunks,
-)
+from zarrfs.foreign.foreign_array import CHUNK_NBYTES, ForeignArray, is_presentable, plane_chunks
+from zarrfs.foreign.presented_store import PresentedStore
 from zarrfs.foreign.tiff.checks import check_expansion, check_files, check_pages
 from zarrfs.foreign.tiff.metadata import image_attributes
 from zarrfs.plugins import install_hint
@@ -149,7 +144,7 @@ class _Reader:
         )
         return {"": attributes, **{str(level): array for level, array in enumerate(arrays)}}
 
-    def _array(self, level: Any) -> PresentedArray:
+    def _array(self, level: Any) -> ForeignArray:
         dtype, shape = level.dtype, tuple(level.shape)
         if dtype is None or not is_presentable(np.dtype(dtype)):
             raise UnsupportedError(f"{self._path}: the data type {dtype} is not supported; expected numbers")
@@ -162,7 +157,7 @@ class _Reader:
             stored = np.dtype(dtype).newbyteorder(self._file.byteorder)
             values = ContiguousValues(self._fd, level.dataoffset, shape, stored)
             chunks = plane_chunks(shape, stored.itemsize)
-            return PresentedArray(
+            return ForeignArray(
                 shape, _with_samples(chunks, shape, level.axes), np.dtype(dtype), values.read, names
             )
         if keyframe.compression not in self._tifffile.TIFF.DECOMPRESSORS:
@@ -176,7 +171,7 @@ class _Reader:
             )
         if keyframe.imagedepth > 1:
             raise UnsupportedError(f"{self._path}: TIFF images with depth are not supported")
-        return PresentedArray(
+        return ForeignArray(
             shape,
             _page_chunks(keyframe, shape),
             np.dtype(dtype).newbyteorder("="),
