@@ -37,6 +37,7 @@ class LimitBox(QAbstractSpinBox):
     def __init__(self, is_integer: bool, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._is_integer = is_integer
+        self._formatter: NumberBox | None = None  # never displayed; knows the decimal sign
         self._value: float = 0
         self.zero_step: float = 1
         """The step of the arrow keys from 0, whose digits do not tell the magnitude."""
@@ -127,9 +128,10 @@ class LimitBox(QAbstractSpinBox):
         """Return a text with the decimal sign of the locale."""
         if "." not in text and "," not in text:
             return text
-        formatter = NumberBox()
-        formatter.setLocale(self.locale())
-        return formatter.localized(text)
+        if self._formatter is None:
+            self._formatter = NumberBox()
+        self._formatter.setLocale(self.locale())
+        return self._formatter.localized(text)
 
 
 def _checked(number: float) -> float | None:
