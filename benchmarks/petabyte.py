@@ -23,6 +23,7 @@ import numpy as np
 
 import zarrfs
 from zarrfs.engine.parallel import limit_threads
+from zarrfs.tools.copying.block_grid import BlockGrid
 from zarrfs.tools.copying.cluster.cluster import MAX_BATCH_SIZE, MIN_TASKS_PER_THREAD
 from zarrfs.tools.copying.copy_tasks import CopyBlock
 
@@ -32,7 +33,7 @@ SHARD = (4, 1024, 1024)
 
 TASKS = 24
 SCHEDULED = 400
-LISTED = 20_000
+LISTED = 200_000
 MAX_SIMULATED_TASKS = 400_000
 """More tasks are simulated by this number, and the times are multiplied."""
 
@@ -116,13 +117,22 @@ def _schedule_seconds() -> float:
 
 
 def _chunk_nbytes() -> float:
+    """Return the largest memory for a stored chunk while the blocks to copy are determined."""
     import tracemalloc
 
+    side, depth = 100, LISTED // 10_000
+    grid = BlockGrid((depth, side, side), (1, 1, 1))
+    regions = (
+        (slice(z, z + 1), slice(y, y + 1), slice(x, x + 1))
+        for z in range(depth)
+        for y in range(side)
+        for x in range(side)
+    )
     tracemalloc.start()
-    coords = sorted((number // 1000, number // 10 % 100, number % 10) for number in range(LISTED))
-    size = tracemalloc.get_traced_memory()[0]
+    grid.overlapping(regions)
+    peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    return size / len(coords)
+    return peak / LISTED
 
 
 def simulate(measured: Measured, tasks: int, task_nbytes: int, threads: int) -> tuple[float, float]:
@@ -219,7 +229,8 @@ A petabyte takes {core_years:.1f} years of one thread.
    shards (`--shards`) of 64 MiB to 1 GiB, also for a source that is to be converted later.
 2. **The scheduler.** One scheduler handles about {per_second} Dask tasks per second. Where the column "threads busy" is
    low, the scheduler is the limit, or there are fewer tasks than threads: the shards are too small or too large for the
-   number of threads.
+   number of threads. A Dask task contains the fewer shards the more threads there are, so that each thread has several;
+   with small shards this makes a scheduler at its limit slower.
 3. **Memory of the workers.** A thread holds one decoded block, its encoded form, and the cache for decoded chunks of
    the source (`--memory`). Large shards need workers with few threads. `zarrfs convert --dry-run` prints the memory per
    thread.

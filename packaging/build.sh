@@ -6,7 +6,8 @@
 #   wheel     zarrfs-VERSION-py3-none-PLATFORM.whl, with the native library, for all versions of Python
 #   sdist     zarrfs-VERSION.tar.gz, with documents and tests
 #   deb       zarrfs_VERSION_ARCHITECTURE.deb: commands, viewer, man pages, completions, desktop entry, systemd unit.
-#             The package has its own environment below /opt/zarrfs and uses Debian's python3.
+#             The package has its own environment below /opt/zarrfs, with the packages of all extras for stores, files
+#             and the viewer, because nothing can be added to it with pip. It uses Debian's python3.
 #   bundle    zarrfs-viewer-VERSION-PLATFORM.tar.gz: the viewer with its own Python and all libraries
 #
 # The wheel and the sdist need Python and pip, the Debian package also dpkg-deb and /usr/bin/python3 with venv.
@@ -29,6 +30,8 @@ work=$root/build/packages
 source=$work/source
 wheels=$work/wheels
 tools=$work/tools/bin/python
+debian_extras=viewer,movie,keyring,colormaps,roi,tiff,images,nifti,nrrd,hdf5,remote,http,s3,gcs,azure,sftp,lmdb,redis,dask
+debian_extras+=,mongodb,pcodec,msgpack,zfp
 version=$(sed -n 's/^__version__ = "\(.*\)"$/\1/p' zarrfs/_version.py)
 
 copy_sources() {
@@ -76,7 +79,7 @@ build_deb() {
         "$target/usr/lib/systemd/user"
     quietly $python -m venv "$target/opt/zarrfs"
     quietly "$target/opt/zarrfs/bin/python" -m pip install --disable-pip-version-check --no-compile \
-        "$(echo "$wheels"/zarrfs-"$version"-*.whl)[viewer,movie,remote,http]"
+        "$(echo "$wheels"/zarrfs-"$version"-*.whl)[$debian_extras]"
     PYTHONPATH= "$target/opt/zarrfs/bin/python" "$source/packaging/manuals.py" "$target/usr/share"
     find "$target/usr/share/man" -type f -exec gzip -9n {} +
     quietly env XDG_DATA_HOME="$target/usr/share" PATH=/nonexistent \

@@ -79,7 +79,7 @@ VARIABLES = {
     "ZARRFS_PASSWORD": "the password of a URL, if no password file is given",
 }
 
-OUTSIDE = re.compile(r"\[([^\]]+)\]\(\.\./((?!reference/|stores)[^)#]+)\)")
+OUTSIDE = re.compile(r"\[([^\]]+)\]\(\.\./([^)#]+)\)")
 """A link from a page in ``docs`` to a file outside of it."""
 
 PYTHON_MODULES = (
@@ -107,8 +107,10 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Replace links to files of the checkout that are not part of the site: README.md by the home page."""
+    if page.file.generated_by is not None:  # Its links are those of the site.
+        return markdown
     markdown = markdown.replace("](../README.md)", "](index.md)").replace(
         "](../ARCHITECTURE.md)", "](architecture.md)"
     )
@@ -225,7 +227,7 @@ def _codecs() -> Iterator[tuple[str, str, str]]:
             kind = "array -> array"
         elif issubclass(codec, ArrayBytesCodec):
             kind = "array -> bytes"
-        yield f"`{name}`", kind, _summary(codec)
+        yield f"`{name}`", kind, _summary(codec).removeprefix(f"{kind}: ")
 
 
 def _extras() -> Iterator[tuple[str, str]]:

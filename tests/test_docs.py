@@ -77,6 +77,40 @@ def test_every_extra_is_described() -> None:
     assert set(DEVELOPMENT) <= extras
 
 
+def test_the_licence_of_every_package_is_stated() -> None:
+    """In the row of its extra, which names no other packages."""
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        project = tomllib.load(file)["project"]
+    required = {requirement_name(line) for line in project["dependencies"]}
+    expected = {
+        extra: {requirement_name(line) for line in lines}
+        for extra, lines in project["optional-dependencies"].items()
+        if extra not in DEVELOPMENT
+    }
+    text = (ROOT / "docs" / "licences.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| ([^|]+) \| ([^|]+) \| [^|]+ \|$", text.partition("\n## Optional")[2], re.MULTILINE
+    )
+    rows = [
+        (re.findall(r"`([a-z0-9]+)`", extras), names.split(", ")) for extras, names in rows if "`" in extras
+    ]
+    for extra, packages in expected.items():
+        listed = {name for extras, names in rows if extra in extras for name in names}
+        assert packages <= listed, extra
+    named = {name for _, names in rows for name in names}
+    assert named == set().union(*expected.values())
+    table = text.partition("\n## Required")[2].partition("\n## Optional")[0]
+    cells = re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE)[1:]
+    assert {name for cell in cells for name in cell.split(", ")} == required
+
+
+def requirement_name(requirement: str) -> str:
+    """Return the name of the package of a requirement such as ``numpy>=1.26``."""
+    name = re.match(r"[\w.-]+", requirement)
+    assert name is not None
+    return name[0]
+
+
 OTHER_SPELLINGS = (
     r"colors?|centers?|centered|neighbors?|behaviors?|\w+(?:alis|ognis|hronis)(?:e[sd]?|ing|ation)"
 )

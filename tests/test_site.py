@@ -49,6 +49,8 @@ def test_the_site_is_built_without_warnings(tmp_path: Path) -> None:
     html = (tmp_path / "site" / "reference" / "python" / "index.html").read_text(encoding="utf-8")
     for name in ("zarrfs.open", "zarrfs.create_array", "zarrfs.Array.resize", "zarrfs.storage.Store"):
         assert f'id="{name}"' in html, name
+    html = (tmp_path / "site" / "reference" / "errors" / "index.html").read_text(encoding="utf-8")
+    assert 'href="../../command-line/"' in html
 
 
 def test_the_pages_contain_all_commands_views_and_codecs(site_pages: ModuleType) -> None:
@@ -60,6 +62,9 @@ def test_the_pages_contain_all_commands_views_and_codecs(site_pages: ModuleType)
         assert f"| `{view.suffix}` |" in tables
     assert [name for name in known_names() if f"| `{name}` |" not in tables] == []
     assert "| `ngff` |" in tables
+    assert re.findall(r"^.*\| (?:array|bytes) -> .*-> .*$", tables, re.MULTILINE) == [], (
+        "the kind is in the table twice"
+    )
     architecture = pages["architecture.md"]
     assert "](security.md)" in architecture
     assert "`CONTRIBUTING.md` of the source code" in architecture

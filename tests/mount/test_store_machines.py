@@ -135,6 +135,9 @@ class WebMachine(StoreMachine):
     def _attempt(self, requests: int | None, operation: Any, *arguments: Any) -> Any:
         """Return the result of an operation, or its error number. After a failure of the server it is repeated."""
         fault = None
+        # Known metadata, which can be old, is used while the server does not respond or the root cannot be read. A file
+        # that it does not contain is then reported as missing.
+        is_from_metadata = operation != self.operations.read
         if requests is not None:
             self.fault_number += 1
             fault = FAULTS[self.fault_number % len(FAULTS)]
@@ -142,14 +145,12 @@ class WebMachine(StoreMachine):
         self.server.fail(fault, requests or 1)
         try:
             found = operation(*arguments)
-            # Known metadata, which can be old, is used while the server does not respond or the root cannot be read.
-            is_from_metadata = operation != self.operations.read
             if fault != "hang" and not (self.server.has_failed and is_from_metadata):
                 return found
         except OSError as error:
             # On a busy machine other requests can exceed the short time limit, too.
             is_failure = self.server.has_failed or (fault == "hang" and error.errno == errno.ETIMEDOUT)
-            if not is_failure or error.errno not in (errno.EIO, errno.ETIMEDOUT):
+            if not is_failure or (error.errno not in (errno.EIO, errno.ETIMEDOUT) and not is_from_metadata):
                 return error.errno
         finally:
             self.store.has_failed = self.server.has_failed  # type: ignore[attr-defined]

@@ -129,9 +129,12 @@ def block_options(function: F) -> F:
         ),
         click.option("--dry-run", is_flag=True, help="Show what would be done without changing anything."),
         click.option(
-            "--sample-writes",
+            "--no-sample-writes",
+            "sample_writes",
             is_flag=True,
-            help="With --dry-run: measure writing with temporary keys of the destination, which are deleted.",
+            flag_value=False,
+            default=True,
+            help="With --dry-run: do not write temporary keys to the destination; the time is then without writing.",
         ),
         click.option(
             "--memory",

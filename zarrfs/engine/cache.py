@@ -36,14 +36,12 @@ at most about three times what reading the parts has cost, and nothing for all f
 
 
 class _Load:
-    """A load in progress. Threads that request the same entry wait for it: the first of them sets ``done``. Creating an
-    event for each load would take longer than decoding a small chunk.
-    """
+    """A load in progress. Threads that request the same entry wait for it."""
 
     __slots__ = ("done", "error", "stamp", "value")
 
     def __init__(self, stamp: Hashable) -> None:
-        self.done: threading.Event | None = None
+        self.done = threading.Event()
         self.stamp = stamp
         self.value: Any = None
         self.error: BaseException | None = None
@@ -150,13 +148,12 @@ class ChunkCache:
                 self._entries.move_to_end(key)
                 return entry[1]
             load = self._loads.get(key)
-            done = None
-            if load is None or load.stamp != stamp:
+            is_loader = load is None or load.stamp != stamp
+            if is_loader:
                 load = self._loads[key] = _Load(stamp)
-            else:
-                done = load.done = load.done or threading.Event()
-        if done is not None:
-            done.wait()
+        assert load is not None
+        if not is_loader:
+            load.done.wait()
             if load.error is not None:
                 raise load.error
             return load.value
@@ -173,9 +170,7 @@ class ChunkCache:
             with self._lock:
                 if self._loads.get(key) is load:
                     del self._loads[key]
-                done = load.done
-            if done is not None:
-                done.set()
+            load.done.set()
 
     def cached_among(self, keys: Sequence[Hashable]) -> set[Hashable]:
         """Return those of the keys that have an entry, whatever its stamp is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -176,3 +177,15 @@ def test_threads_that_end_leave_no_connections_and_do_not_change_stamps(tmp_path
         assert rest == [changed] * 2
         store.set("a", b"3")
         assert store.stamp("a") not in (stamp, changed)
+
+
+def test_a_store_that_is_dropped_closes_its_connections(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "a.sqldb")
+    store.set("a", b"1")
+    connections = list(store._connections)
+    del store
+    gc.collect()
+    for connection in connections:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")
+    assert connections

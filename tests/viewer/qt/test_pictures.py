@@ -152,6 +152,10 @@ def test_a_corrupt_chunk_does_not_end_a_movie(
     assert "Parts of 1 of 6 slices are blank" in window.notice.text()
     assert "(slice 3)" in window.notice.text()
     window.dimensions.set_position(0, 3)
+    # This notice would otherwise replace that of the picture.
+    qtbot.waitUntil(
+        lambda: "Histogram and automatic contrast" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS
+    )
     picture = written_picture(qtbot, window, tmp_path / "picture.png", 60, "60 x 40 pixels", part=1)
     assert np.array_equal(picture, data[3])
     assert "Parts of it are blank" in window.notice.text()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from array import array as typed_array
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import product
+from itertools import chain, product
 from math import prod
 from typing import overload
+
+import numpy as np
+import numpy.typing as npt
 
 from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import UnsupportedError
@@ -85,25 +89,60 @@ class BlockGrid(Sequence[Block]):
 
     def __getitem__(self, index: int | slice) -> Block | list[Block]:
         if isinstance(index, slice):
-            return [self._block(coords) for coords in self._coords[index]]
-        return self._block(self._coords[index])
+            return [self.block(coords) for coords in self._coords[index]]
+        return self.block(self._coords[index])
 
-    def _block(self, coords: Iterable[int]) -> Block:
+    def block(self, coords: Iterable[int]) -> Block:
+        """Return the block at the coordinates in the grid."""
         return tuple(
             slice(coord * side, min((coord + 1) * side, length))
             for coord, side, length in zip(coords, self.step, self.shape, strict=True)
         )
 
-    def overlapping(self, regions: Iterable[Block]) -> list[Block]:
-        """Return the blocks that overlap any of the regions, each once, in C order."""
-        overlapping_coords: set[tuple[int, ...]] = set()
+    def overlapping(self, regions: Iterable[Block]) -> Sequence[Block]:
+        """Return the blocks that overlap any of the regions, each once, in C order. They are computed on demand."""
+        coords = typed_array("q")
+        is_empty = True
         for region in regions:
+            is_empty = False
             spans = [
                 range(part.start // side, -(-min(part.stop, length) // side))
                 for part, side, length in zip(region, self.step, self.shape, strict=True)
             ]
-            overlapping_coords.update(product(*spans))
-        return [self._block(coords) for coords in sorted(overlapping_coords)]
+            coords.extend(chain.from_iterable(product(*spans)))
+        if not self.shape:
+            return [] if is_empty else [()]
+        return _SelectedBlocks(self, _unique_rows(np.asarray(coords, np.int64).reshape(-1, len(self.shape))))
+
+
+class _SelectedBlocks(Sequence[Block]):
+    """Some blocks of a grid, by the rows of an array of their coordinates: eight bytes for each dimension."""
+
+    def __init__(self, grid: BlockGrid, coords: npt.NDArray[np.int64]) -> None:
+        self._grid = grid
+        self._coords = coords
+
+    def __len__(self) -> int:
+        return len(self._coords)
+
+    @overload
+    def __getitem__(self, index: int) -> Block: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Block]: ...
+
+    def __getitem__(self, index: int | slice) -> Block | list[Block]:
+        if isinstance(index, slice):
+            return [self._grid.block(coords) for coords in self._coords[index].tolist()]
+        return self._grid.block(self._coords[index].tolist())
+
+
+def _unique_rows(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the rows in lexicographical order, each once."""
+    rows = rows[np.lexsort(rows.T[::-1])]
+    is_first = np.ones(len(rows), bool)
+    np.any(rows[1:] != rows[:-1], axis=1, out=is_first[1:])
+    return rows[is_first]
 
 
 def blocks_to_copy(

@@ -25,7 +25,7 @@ from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ZarrError
 from zarrfs.tools.copying.destinations import file_path
 from zarrfs.tools.copying.executors import Executor, Threads
-from zarrfs.tools.copying.option_names import option
+from zarrfs.tools.copying.option_names import is_command_line, option
 
 __all__ = ["Measurement", "Sampling", "measured_rounds", "sampling"]
 
@@ -158,7 +158,9 @@ def sampling(
     """
     if not sample_writes:
         yield Sampling(
-            MemoryStore(), executor, f"use {option('sample_writes')} to write temporary keys for this"
+            MemoryStore(),
+            executor,
+            option("no_sample_writes") if is_command_line() else option("sample_writes", False),
         )
         return
     with _sample_store(location, options) as store:

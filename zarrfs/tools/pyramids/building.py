@@ -57,7 +57,7 @@ def build_pyramid(
     worker_progress: WorkerProgress | None = None,
     dry_run: bool = False,
     estimate: bool = True,
-    sample_writes: bool = False,
+    sample_writes: bool = True,
     storage_options: dict[str, Any] | None = None,
     dask: str | Client | None = None,
     task_timeout: float | None = None,

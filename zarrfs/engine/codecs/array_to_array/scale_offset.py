@@ -27,7 +27,10 @@ __all__ = ["ScaleOffsetCodec"]
 
 
 class ScaleOffsetCodec(ArrayArrayCodec):
-    """array -> array. Raises CodecError if the result for an integer data type is out of range or not an integer."""
+    """array -> array: subtracts ``offset`` and multiplies by ``scale``.
+
+    Raises CodecError if the result for an integer data type is out of range or not an integer.
+    """
 
     name: ClassVar[str] = "scale_offset"
 

@@ -42,8 +42,10 @@ EXPERT_BOUNDS = {
 
 
 class ZfpCodec(ArrayBytesCodec):
-    """array -> bytes. Integers of 8 and 16 bits are promoted to 32 bits as zfp's own functions do, half floats to
-    float32. Unsigned integers of 32 and 64 bits are stored as signed ones and must be in their range.
+    """array -> bytes: a zfp stream without a header.
+
+    Integers of 8 and 16 bits are promoted to 32 bits as zfp's own functions do, half floats to float32. Unsigned
+    integers of 32 and 64 bits are stored as signed ones and must be in their range.
 
     Expert mode can be read but not written, because zfpy does not write it.
     """

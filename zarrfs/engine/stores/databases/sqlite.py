@@ -7,6 +7,7 @@ import os
 import re
 import sqlite3
 import threading
+import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -59,6 +60,8 @@ class SQLiteStore(KeyValueStore):
         self.read_only = read_only
         self._lock = threading.Lock()
         self._connections: list[sqlite3.Connection] = []
+        # A store that is not closed closes its connections when it is collected. Python 3.13 warns otherwise.
+        weakref.finalize(self, _close_connections, self._connections, os.getpid())
         self._idle: list[sqlite3.Connection] = []
         self._observer: sqlite3.Connection | None = None
         self._observer_lock = threading.Lock()
@@ -255,14 +258,20 @@ class SQLiteStore(KeyValueStore):
     def close(self) -> None:
         super().close()
         with self._lock:
-            for connection in self._connections:
-                connection.close()
-            self._connections.clear()
+            _close_connections(self._connections, os.getpid())
             self._idle.clear()
             self._observer = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _open_sqlite_store, (self.path, self.read_only)
+
+
+def _close_connections(connections: list[sqlite3.Connection], process: int) -> None:
+    """Close connections, except in a forked child: they belong to the process that opened them."""
+    if os.getpid() == process:
+        for connection in connections:
+            connection.close()
+        connections.clear()
 
 
 def _read_ranges(
