@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PyQt6.QtCore import QEvent, QObject, QPoint, Qt
-from PyQt6.QtGui import QContextMenuEvent, QGuiApplication
+from PyQt6.QtGui import QContextMenuEvent, QGuiApplication, QPainter, QPixmap
 from PyQt6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.canvas import layers
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
@@ -63,6 +65,25 @@ def test_the_picture_is_rotated_and_mirrored(
         assert (
             drawn_values(window) == before
         )  # each value is drawn where the viewport converts its position to
+
+
+def test_the_scale_bar_does_not_cover_the_state(
+    qtbot: QtBot, open_in_window: OpenInWindow, blocks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = open_in_window(blocks)
+    for action in ("rotate", "mirror"):
+        wait_until_exact(qtbot, window, window.actions_by_name[action].trigger)
+    heights: list[int] = []
+    monkeypatch.setattr(
+        layers, "draw_scale_bar", lambda painter, viewport, length, text: heights.append(viewport.height)
+    )
+    for width in (600, 280):
+        picture = QPixmap(width, 200)
+        painter = QPainter(picture)
+        viewport = replace(window.canvas.viewport, width=width, height=200)
+        window.canvas.layers.paint(painter, viewport, (width, 200), 1.0, None, None, False)
+        painter.end()
+    assert heights == [200, 200 - layers.STATUS_HEIGHT]
 
 
 def test_another_image_is_not_rotated(qtbot: QtBot, open_in_window: OpenInWindow, blocks: Path) -> None:

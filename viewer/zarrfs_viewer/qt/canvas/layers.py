@@ -24,6 +24,8 @@ from zarrfs_viewer.qt.canvas.painting import (
     draw_scale_bar,
     draw_shape,
     draw_status,
+    scale_bar_width,
+    status_width,
 )
 from zarrfs_viewer.rendering.renderer import Frame
 from zarrfs_viewer.state.view_state import Viewport
@@ -32,8 +34,8 @@ __all__ = ["CanvasLayers"]
 
 MAX_SCALE_BAR, MAX_SCALE_BAR_PART = 120.0, 0.4
 """The length of the scale bar in pixels, and as a part of the width of the pane."""
-MIN_WIDTH_OF_ROW, STATUS_HEIGHT = 260, 40
-"""Pixels. In narrower panes the scale bar and the state are not beside each other."""
+STATUS_HEIGHT = 40
+"""Pixels. In a narrow pane the scale bar is so much higher than the state."""
 
 
 class CanvasLayers:
@@ -124,7 +126,7 @@ class CanvasLayers:
         axis, zoom = self.displayed[not is_turned], viewport.zooms[not is_turned]
         target = min(MAX_SCALE_BAR, MAX_SCALE_BAR_PART * viewport.width)
         bar = scale_bar(image, axis, zoom / ratio, target)
-        # In a narrow pane the bar is above the state.
-        is_narrow = viewport.width < MIN_WIDTH_OF_ROW
+        width = status_width(painter, viewport, self.frame, self.title)
+        is_narrow = width + scale_bar_width(bar.pixels) > viewport.width
         above = replace(viewport, height=viewport.height - STATUS_HEIGHT) if is_narrow else viewport
         draw_scale_bar(painter, above, bar.pixels, bar.text)

@@ -28,6 +28,8 @@ __all__ = [
     "draw_scale_bar",
     "draw_shape",
     "draw_status",
+    "scale_bar_width",
+    "status_width",
 ]
 
 Rect = tuple[float, float, float, float]
@@ -192,6 +194,11 @@ def draw_picture_overlay(painter: QPainter, viewport: Viewport, overlay: Picture
     painter.restore()
 
 
+def scale_bar_width(length: float) -> float:
+    """Return the width from the left edge of the scale bar to the right edge of the pane."""
+    return length + 8 + MARGIN
+
+
 def draw_scale_bar(painter: QPainter, viewport: Viewport, length: float, text: str) -> None:
     """Draw the scale bar at the lower right."""
     y = viewport.height - MARGIN
@@ -205,15 +212,24 @@ def draw_scale_bar(painter: QPainter, viewport: Viewport, length: float, text: s
     )
 
 
+def _status_text(viewport: Viewport, frame: Frame | None, title: str, progress: str) -> str:
+    orientation = f"{90 * viewport.turns}\N{DEGREE SIGN}" if viewport.turns else ""
+    status = "loading" if frame is None else f"level {frame.state.level}"
+    parts = (plain_name(title), status, progress, "mirrored" if viewport.mirrored else "", orientation)
+    return "  ".join(filter(None, parts))
+
+
+def status_width(painter: QPainter, viewport: Viewport, frame: Frame | None, title: str) -> float:
+    """Return the width from the left edge of the pane to the right edge of the state, with its longest text."""
+    painter.setFont(QFont(painter.font().family(), 9))
+    longest = _status_text(viewport, frame, title, "incomplete")
+    return 12 + painter.fontMetrics().horizontalAdvance(longest) + 30
+
+
 def draw_status(painter: QPainter, viewport: Viewport, frame: Frame | None, title: str) -> None:
     """Draw the axes, the pyramid level and the loading state at the lower left."""
-    status = "loading"
-    if frame is not None:
-        progress = "" if frame.exact else "  incomplete" if frame.settled else "  loading"
-        status = f"level {frame.state.level}{progress}"
-    status += "  mirrored" if viewport.mirrored else ""
-    status += f"  {90 * viewport.turns}\N{DEGREE SIGN}" if viewport.turns else ""
-    text = plain_name(title) + "  " + status if title else status
+    progress = "" if frame is None or frame.exact else "incomplete" if frame.settled else "loading"
+    text = _status_text(viewport, frame, title, progress)
     painter.setFont(QFont(painter.font().family(), 9))
     width = painter.fontMetrics().horizontalAdvance(text) + 30
     painter.fillRect(QRectF(12, viewport.height - 38, width, 24), LABEL_BACKGROUND)
