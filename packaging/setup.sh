@@ -230,7 +230,7 @@ zarrfs_setup() {
     local purpose=$1 key stamp
     cd "$root" || exit 1
     install_system "$purpose"
-    key=$(cat pyproject.toml setup.py packaging/setup.sh zarrfs/engine/native/{build.py,*.c,*.h} | cksum)
+    key=$(cat pyproject.toml setup.py packaging/setup.sh zarrfs/engine/native/{build.py,*.c,*.h} zarrfs/mount/native/*.c | cksum)
     stamp=$venv/.zarrfs-setup-$purpose
     if [ ! -x "$PYTHON" ] || [ "$(cat "$stamp" 2>/dev/null)" != "$key" ]; then
         # npm mostly waits for the network.

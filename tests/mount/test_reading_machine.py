@@ -12,6 +12,7 @@ import os
 import shutil
 import stat
 import tempfile
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,13 +28,14 @@ from hypothesis.stateful import (
 )
 
 import zarrfs
+from tests.mount.native_requests import ClockedReads, Requests
 from tests.mount.test_changes import Clock
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.errors import StoreError
 from zarrfs.mount.fuse.operations import ZarrOperations
 from zarrfs.mount.nodes.node_cache import REMOTE_REVALIDATION_SECONDS
-from zarrfs.mount.reading import streams
+from zarrfs.mount.reading import access_pattern, streams
 from zarrfs.mount.reading.blocks import BlockPool
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.testing import FailingStore
@@ -83,6 +85,7 @@ class ReadingMachine(RuleBasedStateMachine):
     """A hierarchy, whose groups are ``self.groups`` and whose arrays are ``self.arrays`` by path."""
 
     is_faulty = False
+    is_native = False
     operations: ZarrOperations
 
     @initialize()
@@ -93,9 +96,13 @@ class ReadingMachine(RuleBasedStateMachine):
         self.store: Store = LocalStore(self.directory, read_only=True)
         if self.is_faulty:
             self.store = FaultyServer(self.store)
-        self.pool = BlockPool(1 << 20, clock=self.clock)
+        library = ClockedReads(self.clock) if self.is_native else None
+        self.pool = BlockPool(1 << 20, clock=self.clock, library=library)
         root = zarrfs.open_group(self.store, mode="r")
         self.operations = ZarrOperations(Tree(root, "root", clock=self.clock), lambda: None, pool=self.pool)
+        self.read_file: Callable[[str, int, int, int], Any] = self.operations.read
+        if library is not None:
+            self.read_file = Requests(self.operations, library).read
         self.groups = {""}
         self.arrays: dict[str, np.ndarray[Any, Any]] = {}
         self.versions: dict[str, int] = {}
@@ -269,7 +276,7 @@ class ReadingMachine(RuleBasedStateMachine):
     @rule(
         data=st.data(),
         position=positions,
-        size=st.integers(1, 2000),
+        size=st.integers(1, 40) | st.integers(1, 2000),
         requests=failing,
         runs=st.integers(1, 4),
         step=st.integers(0, 1),
@@ -281,7 +288,7 @@ class ReadingMachine(RuleBasedStateMachine):
         path, suffix, version, nbytes = self.handles[handle]
         for run in range(runs):
             start = int(position * nbytes) + run * step * size
-            found = self._attempt(requests, self.operations.read, f"/{path}{suffix}", size, start, handle)
+            found = self._attempt(requests, self.read_file, f"/{path}{suffix}", size, start, handle)
             if found is None:
                 return
             if isinstance(found, int):
@@ -299,13 +306,18 @@ class ReadingMachine(RuleBasedStateMachine):
         self.operations.release(f"/{path}{suffix}", handle)
 
 
+@pytest.mark.parametrize("is_native", [False, True], ids=["python", "native"])
 @pytest.mark.parametrize("is_faulty", [False, True], ids=["directory", "faulty server"])
 def test_reading_machine(
-    is_faulty: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    is_faulty: bool, is_native: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    if is_native:
+        # Each read is sequential, so that it reads a block, which the library serves from then on.
+        for name in ("MIN_FIRST_NBYTES", "MIN_SEQUENTIAL_NBYTES", "MIN_READ_AHEAD_NBYTES"):
+            monkeypatch.setattr(access_pattern, name, 1)
     # Chunks are compared with the store at each read, because they have no clock of the test.
     monkeypatch.setattr(streams, "REVALIDATION_SECONDS", 0.0)
-    machine = type("Machine", (ReadingMachine,), {"is_faulty": is_faulty})
+    machine = type("Machine", (ReadingMachine,), {"is_faulty": is_faulty, "is_native": is_native})
     run_state_machine_as_test(
         machine, settings=settings(max_examples=EXAMPLES, stateful_step_count=30, deadline=None)
     )

@@ -140,13 +140,17 @@ def test_the_viewer_installs_and_removes_the_desktop_entry(environment: Path, tm
 def test_the_library_is_built_without_setuptools(tmp_path: Path) -> None:
     if not any(map(shutil.which, ("cc", "gcc", "clang"))):
         pytest.skip("there is no C compiler")
-    for name in ("setup.py", *(f"zarrfs/engine/native/{path.name}" for path in native_sources())):
+    for name in ("setup.py", *native_sources()):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, tmp_path / name)
     printed = run([sys.executable, "-S", "setup.py", "build_native"], cwd=tmp_path)
     assert Path(printed.strip()).is_file()
 
 
-def native_sources() -> list[Path]:
-    directory = ROOT / "zarrfs" / "engine" / "native"
-    return [path for path in directory.iterdir() if path.suffix in (".c", ".h") or path.name == "build.py"]
+def native_sources() -> list[str]:
+    files = (ROOT / "zarrfs").glob("*/native/*")
+    return [
+        str(path.relative_to(ROOT))
+        for path in files
+        if path.suffix in (".c", ".h") or path.name == "build.py"
+    ]

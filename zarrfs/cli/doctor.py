@@ -16,6 +16,7 @@ from zarrfs.cli.console import print_json, safe
 from zarrfs.cli.extras import find_extras
 from zarrfs.cli.viewer_checks import check_viewer
 from zarrfs.engine.native.encoders import describe_executor
+from zarrfs.mount.native.library import native_reads
 from zarrfs.mount.system.mount_table import MOUNT_TYPES, mounts
 from zarrfs.mount.system.unmounting import connection_state
 
@@ -83,6 +84,9 @@ def run_checks() -> Iterator[CheckResult]:
     is_used, found = describe_executor()
     advice = "without it reading and writing are slower; install a C compiler (apt install gcc), then reinstall zarrfs"
     yield CheckResult("native reader and writer", is_used, found, advice, needed=False)
+    reads = native_reads()
+    found = "not available" if reads is None else str(reads.path)
+    yield CheckResult("native reads of mounts", reads is not None, found, advice, needed=False)
     yield _viewer()
     yield from _extras()
 

@@ -19,6 +19,7 @@ from pathlib import Path
 __all__ = ["LIBRARY_NAME", "BuildError", "compile_library"]
 
 DIRECTORY = Path(__file__).resolve().parent
+PACKAGE = DIRECTORY.parents[1]
 LIBRARY_NAME = "libzarrfs_native.so"
 
 COMPILERS = ("cc", "gcc", "clang")
@@ -30,9 +31,10 @@ class BuildError(Exception):
 
 
 def compile_library(target: Path, flags: Sequence[str] = ()) -> None:
-    """Compile the C files of this directory to the shared library ``target``, which is replaced atomically.
+    """Compile the C files of the package to the shared library ``target``, which is replaced atomically.
 
-    The environment variable CC selects the compiler, and ``flags`` are added to its command line. Raises BuildError.
+    They are in the directories ``native``. The environment variable CC selects the compiler, and ``flags`` are added to
+    its command line. Raises BuildError.
     """
     import shlex
     import subprocess
@@ -42,7 +44,7 @@ def compile_library(target: Path, flags: Sequence[str] = ()) -> None:
         raise BuildError(f"the native library supports Linux only, not {sys.platform}")
     if sys.byteorder != "little":
         raise BuildError("the native library supports little-endian processors only")
-    sources = sorted(str(path) for path in DIRECTORY.glob("*.c"))
+    sources = sorted(str(path) for path in PACKAGE.glob("*/native/*.c"))
     compilers = [shlex.split(os.environ["CC"])] if os.environ.get("CC") else [[name] for name in COMPILERS]
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".native-") as scratch:

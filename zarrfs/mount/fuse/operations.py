@@ -41,6 +41,11 @@ MAX_XATTR_NBYTES = 64 << 10
 XATTR_PREFIX = "user.zarr."
 MAX_NAME_NBYTES = 255
 
+_handles = itertools.count(1 << 32)
+"""The handles of all sources of a mount: the native library finds the ranges of a file by its handle alone. Those of
+control files are smaller.
+"""
+
 WRITE_OPERATIONS = [
     "chmod",
     "chown",
@@ -87,7 +92,7 @@ class ZarrOperations:
         self._read_directories: dict[str, OpenDirectory] = {}
         """By path, the directories that were opened last and are still open."""
         self._pool = BlockPool() if pool is None else pool
-        self._handles = itertools.count(1)
+        self._handles = _handles
         self._started = time.time() if mounted_at is None else mounted_at
         self._owner = (os.getuid(), os.getgid())
         self._error_log = ErrorLog()
@@ -281,7 +286,8 @@ class ZarrOperations:
         if not isinstance(entry, VirtualFile):
             raise os_error(errno.EISDIR)
         handle = next(self._handles)
-        file = OpenFile(entry.content, self._pool, self._tree.follower(path, entry))
+        follow = self._tree.follower(path, entry)
+        file = OpenFile(entry.content, self._pool, follow, handle=handle, expires=follow.expires)
         file.keeps_pages = self._page_versions.are_current(path, entry, lambda: self._is_being_read(entry))
         self._files[handle] = file
         return handle
@@ -322,7 +328,9 @@ class ZarrOperations:
         return 0
 
     def release(self, path: str, fh: int) -> int:
-        self._files.pop(fh, None)
+        file = self._files.pop(fh, None)
+        if file is not None:
+            file.close()
         return 0
 
 

@@ -163,6 +163,13 @@ class NodeCache:
         record = self._cached(path)
         return record if record is not None and self._root.is_current(record) else None
 
+    def expires(self, record: NodeRecord) -> float:
+        """Return the time from which a record that needs no revalidation now may be found to have changed.
+
+        It is that of the root if that is earlier: a replaced archive changes all nodes.
+        """
+        return self._root.expires(record)
+
     def grow(self, record: NodeRecord, nbytes: int) -> None:
         """Count memory that a record occupies in addition."""
         record.nbytes += nbytes

@@ -67,6 +67,12 @@ class RootNode:
         """Return whether a record of the root or of another node needs no revalidation."""
         return self._immutable or self._clock() - record.validated < self._refresh_seconds
 
+    def expires(self, record: NodeRecord) -> float:
+        """Return the time from which a record, or that of the root, may be found to have changed."""
+        if self._immutable:
+            return float("inf")
+        return min(record.validated, self._record.validated) + self._refresh_seconds
+
     def revalidated(self) -> NodeRecord:
         """Return the record, compared with the store if that is due.
 

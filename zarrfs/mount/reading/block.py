@@ -142,8 +142,13 @@ class Block:
 
     def mark_read(self, start: int, stop: int) -> None:
         """Record that a range of the block was read. The lock of the pool is held."""
-        self.served_nbytes += stop - start
-        self.units |= units_of(start, stop, self.nbytes)
+        self.mark_served(stop - start, units_of(start, stop, self.nbytes), self.used_at)
+
+    def mark_served(self, nbytes: int, units: int, used_at: float) -> None:
+        """Record reads of ``nbytes`` bytes in all, of the last bytes of units. The lock of the pool is held."""
+        self.used_at = max(self.used_at, used_at)
+        self.served_nbytes += nbytes
+        self.units |= units
         if self.served_nbytes >= 2 * self.nbytes:
             self.is_kept = True  # It was read again.
 

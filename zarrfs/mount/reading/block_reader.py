@@ -14,6 +14,7 @@ import numpy as np
 from zarrfs.engine.io.flat import Window
 from zarrfs.errors import ZarrError
 from zarrfs.mount.reading.blocks import MAX_REMOTE_ASSEMBLY_SECONDS, BlockPool
+from zarrfs.mount.reading.published_ranges import FileRange
 from zarrfs.mount.reading.streams import Bytes, FlatStream
 
 __all__ = ["BlockReader", "is_stale"]
@@ -93,6 +94,11 @@ class BlockReader:
             done += count
             number += 1
         return out
+
+    def publish(self, offset: int, file: FileRange) -> None:
+        """Let the native library serve the block that contains a byte of the stream, if the block is in memory."""
+        number = self.grid.find(offset)
+        self.pool.publish((self._key, number), self.grid.bounds(number)[0], file)
 
     def read_strided(self, offset: int, size: int, stride: int, run_nbytes: int = 0) -> Bytes:
         """Return ``size`` bytes at ``offset`` of an access with runs of reads at a distance of ``stride`` bytes.

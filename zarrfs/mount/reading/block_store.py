@@ -7,9 +7,11 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Hashable
 
+from zarrfs.mount.native.library import NativeReads
 from zarrfs.mount.reading.block import Block
 from zarrfs.mount.reading.block_history import BlockHistory
 from zarrfs.mount.reading.pool_statistics import PoolStatistics
+from zarrfs.mount.reading.published_ranges import FileRange, PublishedRanges
 from zarrfs.mount.reading.streams import Bytes
 
 __all__ = ["BlockStore"]
@@ -37,19 +39,27 @@ class BlockStore:
     Attributes:
         capacity: the maximum number of bytes of all blocks.
         idle_nbytes: if blocks occupy more than this, and there are more than two, those not in use are dropped.
+        published: the ranges of blocks that the native library may serve.
     """
 
-    def __init__(self, capacity: int, idle_nbytes: int, statistics: PoolStatistics) -> None:
+    def __init__(
+        self,
+        capacity: int,
+        idle_nbytes: int,
+        statistics: PoolStatistics,
+        library: NativeReads | None = None,
+    ) -> None:
         self.capacity = capacity
         self.idle_nbytes = idle_nbytes
         self._statistics = statistics
         self._blocks: OrderedDict[Hashable, Block] = OrderedDict()
         self._nbytes = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._waiting: deque[object] = deque()
         self._history = BlockHistory()
         self._is_closing = False
+        self.published = PublishedRanges(library, self._lock)
 
     @property
     def nbytes(self) -> int:
@@ -137,12 +147,14 @@ class BlockStore:
         """Remove a block that cannot be used, if it is present."""
         with self._lock:
             if self._blocks.get(key) is block:
+                self.published.retract(block)
                 del self._blocks[key]
                 self._nbytes -= block.nbytes
 
     def clear(self) -> None:
         """Remove all blocks, and forget how they were used."""
         with self._lock:
+            self.published.retract_all()
             self._blocks.clear()
             self._history.clear()
             self._nbytes = 0
@@ -153,7 +165,22 @@ class BlockStore:
             self._is_closing = True
             self._changed.notify_all()
 
+    def publish(self, key: Hashable, offset: int, file: FileRange, max_age: float) -> None:
+        """Let the native library serve the part of a block in a file, if the block is present and assembled.
+
+        ``offset`` is the offset of the block in the stream. The block is compared with the data after ``max_age``.
+        """
+        with self._lock:
+            block = self._blocks.get(key)
+            if block is not None:
+                self.published.publish(key, block, offset, file, block.checked_at + max_age)
+
     # -- internals; the lock is held ---------------------------------------------------------------------------
+
+    def _collect_uses(self) -> None:
+        """Record what was read of published blocks."""
+        for key in self.published.collect():
+            self._blocks.move_to_end(key)
 
     def _record_use(self, key: Hashable, block: Block, start: int, stop: int) -> None:
         block.mark_read(start, stop)
@@ -187,6 +214,7 @@ class BlockStore:
         Blocks that are in use may occupy the whole capacity, others less. Memory of a dropped block of ``nbytes`` bytes
         that nothing refers to is added to ``memory``.
         """
+        self._collect_uses()
         limit = min(self.capacity, max(self.idle_nbytes, 2 * nbytes))
         for key in list(self._blocks):
             if self._nbytes + nbytes <= limit:
@@ -198,6 +226,7 @@ class BlockStore:
 
     def _drop_read_blocks(self, nbytes: int, memory: list[Bytes]) -> None:
         """Drop blocks that were read completely and are not kept, but ``MAX_READ_NBYTES``."""
+        self._collect_uses()
         read = [(key, block) for key, block in self._blocks.items() if not block.is_kept and block.is_read]
         surplus = sum(block.nbytes for _, block in read) - MAX_READ_NBYTES
         for key, block in read:
@@ -208,6 +237,7 @@ class BlockStore:
 
     def _drop(self, key: Hashable, block: Block, nbytes: int, memory: list[Bytes]) -> None:
         """Drop a block. Add its memory to ``memory`` if the next block, of ``nbytes`` bytes, can be assembled in it."""
+        self.published.retract(block)
         del self._blocks[key]
         self._nbytes -= block.nbytes
         self._statistics.evicted += 1

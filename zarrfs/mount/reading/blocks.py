@@ -15,9 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from zarrfs.engine.parallel import CORES, limit_threads
 from zarrfs.logs import logger
+from zarrfs.mount.native.library import NativeReads
 from zarrfs.mount.reading.block import Block, new_memory
 from zarrfs.mount.reading.block_store import BlockStore
 from zarrfs.mount.reading.pool_statistics import PoolStatistics
+from zarrfs.mount.reading.published_ranges import FileRange
 from zarrfs.mount.reading.streams import REVALIDATION_SECONDS, Bytes
 
 __all__ = ["DEFAULT_IDLE_NBYTES", "DEFAULT_POOL_NBYTES", "MAX_REMOTE_ASSEMBLY_SECONDS", "BlockPool"]
@@ -61,6 +63,8 @@ class BlockPool:
 
     ``idle_nbytes`` limits the memory of blocks that are kept although no read in progress needs them, by default to the
     capacity. Two blocks may always be present.
+
+    With ``library`` ranges of blocks are published, which the library then serves without the interpreter.
     """
 
     def __init__(
@@ -70,11 +74,15 @@ class BlockPool:
         idle_nbytes: int | None = None,
         is_immutable: bool = False,
         clock: Callable[[], float] = time.monotonic,
+        library: NativeReads | None = None,
     ) -> None:
         self.is_immutable = is_immutable
         self.statistics = PoolStatistics()
         self._clock = clock
-        self._store = BlockStore(capacity, capacity if idle_nbytes is None else idle_nbytes, self.statistics)
+        self._store = BlockStore(
+            capacity, capacity if idle_nbytes is None else idle_nbytes, self.statistics, library
+        )
+        self.published = self._store.published
         self._lock = threading.Lock()
         self._executor: ThreadPoolExecutor | None = None
         self._hurried_blocks = 0
@@ -167,6 +175,10 @@ class BlockPool:
         if data is not None:
             self.statistics.hits += 1
         return data
+
+    def publish(self, key: Hashable, offset: int, file: FileRange) -> None:
+        """Let the library serve the part of a block in a file. ``offset`` is the offset of the block in the stream."""
+        self._store.publish(key, offset, file, REVALIDATION_SECONDS)
 
     def __contains__(self, key: Hashable) -> bool:
         """Return whether a block is present or is being assembled."""

@@ -14,6 +14,7 @@ from zarrfs.mount.fuse.control import STATISTICS_NAME, ControlOperations
 from zarrfs.mount.fuse.error_numbers import ErrorLog
 from zarrfs.mount.fuse.operations import ZarrOperations
 from zarrfs.mount.fuse.permissions import Permissions
+from zarrfs.mount.native.library import native_reads
 from zarrfs.mount.options import MountOptions, default_cache_size
 from zarrfs.mount.reading.blocks import DEFAULT_IDLE_NBYTES, DEFAULT_POOL_NBYTES, BlockPool
 from zarrfs.mount.serving.dispatch import Dispatcher
@@ -51,6 +52,7 @@ class Filesystem:
             blocks_nbytes or DEFAULT_POOL_NBYTES,
             idle_nbytes=blocks_nbytes or DEFAULT_IDLE_NBYTES,
             is_immutable=options.immutable,
+            library=native_reads(),
         )
         names = source_names(locations)
         self._trees = {
@@ -110,9 +112,9 @@ class Filesystem:
 
     def rescan(self) -> None:
         """Compare everything that is cached with the stores at the next access."""
-        self._pool.clear()
         for tree in self._trees.values():
             tree.rescan()
+        self._pool.clear()
 
     def close(self) -> None:
         """Stop reading ahead, and close the stores."""

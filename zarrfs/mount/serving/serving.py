@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MountError, ZarrError
 from zarrfs.logs import logger
+from zarrfs.mount.native.library import native_reads
 from zarrfs.mount.options import MountOptions
 from zarrfs.mount.serving.binding import load_binding
 from zarrfs.mount.serving.filesystem import Filesystem
@@ -124,7 +125,7 @@ def _run(
         metrics = MetricsServer(options.metrics, lambda: prometheus_text(statistics.snapshot()))
     try:
         with handled_signals(ending.stop, filesystem.rescan), _fewer_collections():
-            binding.run(dispatcher, target, arguments, is_debugging=options.debug)
+            binding.run(dispatcher, target, arguments, is_debugging=options.debug, library=native_reads())
     except RuntimeError as error:
         if is_ready:
             raise MountError(f"{target}: the mount terminated with the libfuse status {error}") from error

@@ -32,6 +32,23 @@ from zarrfs.mount.views.registry import directory_view_of_name, listed_views, vi
 __all__ = ["Tree"]
 
 
+class Follower:
+    """Returns the current content of an open file; see ``Tree.follow``. Thread-safe."""
+
+    def __init__(self, tree: Tree, path: str, opened: VirtualFile) -> None:
+        self._tree = tree
+        self._path = path
+        self._current = opened
+
+    def __call__(self, is_changed: bool) -> VirtualFileContent:
+        self._current = current = self._tree.follow(self._path, self._current, is_changed)
+        return current.content
+
+    def expires(self) -> float:
+        """Return the time of the clock of the tree until which the content needs no comparison with the store."""
+        return self._tree.expires(self._current)
+
+
 class Tree:
     """The directories and files that present a node and its members. All methods are thread-safe.
 
@@ -168,16 +185,19 @@ class Tree:
         change = "has been deleted" if entry is None else "has changed"
         raise StoreError(f"{path} {change} since it was opened; open it again", errno.ESTALE)
 
-    def follower(self, path: str, opened: VirtualFile) -> Callable[[bool], VirtualFileContent]:
+    def expires(self, opened: VirtualFile) -> float:
+        """Return the time of the clock before which ``follow`` returns a file without a comparison with the store.
+
+        It is -inf if a comparison is due.
+        """
+        record = None if opened.record_path is None else self._nodes.peek(opened.record_path)
+        if record is None or record.node is not opened.node:
+            return float("-inf")
+        return self._nodes.expires(record)
+
+    def follower(self, path: str, opened: VirtualFile) -> Follower:
         """Return a function that returns the current content of a file that was opened; see ``follow``."""
-        current = opened
-
-        def follow(is_changed: bool) -> VirtualFileContent:
-            nonlocal current
-            current = self.follow(path, current, is_changed)
-            return current.content
-
-        return follow
+        return Follower(self, path, opened)
 
     def _member_view(self, parent: str, name: str, node: Node) -> Entry | None:
         """Return the entry ``name`` if it is a view of a member. ``node`` is the node whose name is ``name``."""
