@@ -47,6 +47,7 @@ from PyQt6.QtWidgets import (
     QWidget,
 )
 from zarrfs_viewer.process_memory import release_free_memory
+from zarrfs_viewer.qt.support.garbage import GuiThreadCollector
 from zarrfs_viewer.qt.window.application import make_application
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
@@ -213,9 +214,11 @@ class RandomSession:
         self._closer.start()
         self._pulse.start()
         threads = self._threads()
+        collector = GuiThreadCollector(self._application)  # as in the application
         try:
             # The first window creates what the process keeps.
             self._new_window()
+            collector.freeze()
             self._act(min(2.0, seconds / 10), None if max_actions is None else 3)
             self._close_window()
             descriptors = len(_descriptor_names())
@@ -228,6 +231,7 @@ class RandomSession:
             self._close_window()
             self._check_leaks(threads, descriptors, memory)
         finally:
+            collector.stop()
             self._closer.stop()
             self._pulse.stop()
             if self._window is not None:

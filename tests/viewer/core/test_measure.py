@@ -153,7 +153,7 @@ def test_a_profile_is_bilinear_with_physical_distances() -> None:
     column = np.linspace(3, 43, 51)
     np.testing.assert_allclose(profile.values[0], row * 3 + column)
     table = list(csv.reader(io.StringIO(profile_csv(profile))))
-    assert table[0] == ["distance [micrometer]", "channel 0"]
+    assert table[0] == ["distance [micrometer]", "Channel 0"]
     assert len(table) == 52
     lines = profile_csv(profile).split("\n")
     assert lines[1] == "0.0,9.0"

