@@ -21,6 +21,12 @@ import hypothesis
 import pytest
 
 from tests.processes import child_ids, child_processes, end, lasting, lasting_processes
+from tests.time_limits import (  # noqa: F401  hooks
+    pytest_addoption,
+    pytest_configure,
+    pytest_runtest_protocol,
+    pytest_unconfigure,
+)
 from zarrfs.mount import mounts
 
 hypothesis.settings.register_profile("default", deadline=None, max_examples=60)
