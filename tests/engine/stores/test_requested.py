@@ -192,7 +192,7 @@ def test_stores_without_latency_request_nothing_in_advance(tmp_path: Path) -> No
 
 def test_a_subclass_that_reads_other_values_requests_nothing_in_advance(web: WebServer) -> None:
     class Empty(RemoteStore):
-        def get(self, key: str) -> None:
+        def get_within(self, key: str, max_nbytes: int | None) -> None:
             return None
 
     with Empty(f"{web.url}/a.zarr", read_only=True) as store:

@@ -100,13 +100,18 @@ class Backend:
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    def read(self, path: str) -> Buffer | None:
-        """Return a value, or None if it is missing."""
-        return self._none_if_missing(path, lambda: self._fetch(path))
+    def read(self, path: str, max_nbytes: int | None = None) -> Buffer | None:
+        """Return a value, or None if it is missing. Raises ValueTooLargeError if it has more than ``max_nbytes`` bytes;
+        None is no limit.
+        """
 
-    def read_within(self, path: str, max_nbytes: int) -> Buffer | None:
-        """Return a value as ``read`` does. Raises ValueTooLargeError if it has more than ``max_nbytes`` bytes."""
-        return self._none_if_missing(path, lambda: self._fetch_within(path, max_nbytes))
+        def fetch() -> Buffer:
+            value = self._fetch(path, max_nbytes)
+            if max_nbytes is not None and len(value) > max_nbytes:
+                raise ValueTooLargeError(len(value), max_nbytes)
+            return value
+
+        return self._none_if_missing(path, fetch)
 
     async def request(self, path: str) -> Buffer:
         """Return a value, as ``read``, in the event loop of the file system. Raises the errors of the library."""
@@ -139,14 +144,12 @@ class Backend:
         values = [str(info[name]) for name in self.version_fields if info.get(name)]
         return (info.get("size"), *values) if values else None
 
-    def _fetch(self, path: str) -> Buffer:
-        value: bytes = self.file_system.cat_file(path)
-        return value
+    def _fetch(self, path: str, max_nbytes: int | None) -> Buffer:
+        """Return a value. What exceeds ``max_nbytes`` need not be received; ``read`` compares the size with it.
 
-    def _fetch_within(self, path: str, max_nbytes: int) -> Buffer:
-        value = self._fetch(path)
-        if len(value) > max_nbytes:
-            raise ValueTooLargeError(len(value), max_nbytes)
+        Raises ValueTooLargeError if the value is not received because of its size.
+        """
+        value: bytes = self.file_system.cat_file(path)
         return value
 
     def _fetch_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:

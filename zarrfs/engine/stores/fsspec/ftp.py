@@ -77,7 +77,7 @@ class FTPBackend(RenamingBackend):
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    def _fetch(self, path: str) -> Buffer:
+    def _fetch(self, path: str, max_nbytes: int | None) -> Buffer:
         return self._run(partial(self._retrieve, path=path), retry=True)
 
     def _fetch_bounds(self, path: str, bounds: Sequence[tuple[int, int]]) -> list[bytes]:

@@ -41,7 +41,9 @@ class HTTPBackend(Backend):
         self._check_unicode(key)
         return f"{self._root}/{check_key(key)}{self._query}"
 
-    def _fetch_within(self, path: str, max_nbytes: int) -> Buffer:
+    def _fetch(self, path: str, max_nbytes: int | None) -> Buffer:
+        if max_nbytes is None:
+            return super()._fetch(path, None)
         from fsspec.asyn import sync
 
         value: Buffer = sync(self.file_system.loop, self._request_within, path, max_nbytes)

@@ -60,7 +60,7 @@ class S3Backend(ObjectStorageBackend):
         except Exception:
             return self.read(path)  # an empty value has no range
 
-    def _fetch(self, path: str) -> Buffer:
+    def _fetch(self, path: str, max_nbytes: int | None) -> Buffer:
         # ``cat_file`` requests the size first. The range from 0 to the end avoids this request.
         buffers = self._fetch_unsized(path, [ByteRange(0)])
-        return super()._fetch(path) if buffers is None else buffers[0]
+        return super()._fetch(path, max_nbytes) if buffers is None else buffers[0]

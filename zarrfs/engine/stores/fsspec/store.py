@@ -43,6 +43,8 @@ class RemoteStore(Store):
     others. Without them the environment variables and configuration files of each protocol apply. With
     ``allow_external`` references may name files and hosts at other locations (``references.py``), and symbolic links
     of local files are followed. Raises LocationError if the URL cannot be opened.
+
+    A subclass that reads other values overrides ``get_within``, with which ``get`` reads, and ``get_ranges``.
     """
 
     concurrency = MAX_CONCURRENT_REQUESTS
@@ -110,14 +112,11 @@ class RemoteStore(Store):
     # -- reading -----------------------------------------------------------------------------------------------
 
     def get(self, key: str) -> Buffer | None:
-        path = self._path(key)
-        return self._run("read", key, lambda: self._backend.read(path))
+        return self.get_within(key, None)
 
     def get_within(self, key: str, max_nbytes: int | None) -> Buffer | None:
-        if max_nbytes is None or type(self).get is not RemoteStore.get:  # A subclass may read other values.
-            return super().get_within(key, max_nbytes)
         path = self._path(key)
-        return self._run("read", key, lambda: self._backend.read_within(path, max_nbytes))
+        return self._run("read", key, lambda: self._backend.read(path, max_nbytes))
 
     @contextmanager
     def _requested(self, loop: asyncio.AbstractEventLoop, keys: Sequence[str], count: int) -> Iterator[Store]:
@@ -132,7 +131,8 @@ class RemoteStore(Store):
     def requested(self, keys: Sequence[str], count: int) -> AbstractContextManager[Store] | None:
         if not (self._backend.supports_concurrency and self._backend.supports_requests):
             return None
-        if type(self).get is not RemoteStore.get:  # A subclass may read other values.
+        methods = RemoteStore.get, RemoteStore.get_within
+        if (type(self).get, type(self).get_within) != methods:  # A subclass may read other values.
             return None
         try:
             loop = self._backend.file_system.loop
