@@ -47,6 +47,8 @@ def test_arrays_of_rank_1_strings_and_tables_are_shown(
     zarrfs.create_array(tmp_path / "a.zarr", data=data, **options)
     open_values(qtbot, window, tmp_path / "a.zarr")
     view = window.features.values.view
+    top = window.tree_panel.model.index(0, 0)
+    assert top.data(Qt.ItemDataRole.FontRole).bold()
     assert view.model.rowCount() == len(data)
     if data.dtype.names:
         assert [view.model.headerData(n, QT_HORIZONTAL) for n in range(2)] == ["n", "v"]

@@ -162,6 +162,13 @@ class DisplayedImage(QObject):
         inner = image.path.partition("#")[0]
         return path in (dataset.path, within(dataset.path, inner) if dataset.path else inner)
 
+    def is_displayed(self, location: str, path: str) -> bool:
+        """Return whether the node at a path is displayed: as image, or as values or overview, which have no image."""
+        dataset = self.dataset
+        if self.image is None and dataset is not None and (dataset.is_array or dataset.plate is not None):
+            return (dataset.location, dataset.path) == (location, path)
+        return self.is_shown(location, path)
+
     @property
     def label_images(self) -> tuple[Image, ...]:
         """The label images in the order of ``ViewIntent.labels``: the image itself if it is one, then the overlays."""

@@ -59,7 +59,7 @@ class TreePanel(QWidget):
         self.model = HierarchyModel(session.worker, self)
         self.files = NodeFiles(session, mounts, self)
         self.model.file_for_drag = self.files.file_for_drag
-        self.model.is_displayed = lambda item: session.is_shown(item.location, item.path)
+        self.model.is_displayed = lambda item: session.is_displayed(item.location, item.path)
         self.loader = BranchLoader(self.model, self)
         self.view = QTreeView()
         self.view.setAccessibleName("Hierarchy")
