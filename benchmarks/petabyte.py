@@ -24,7 +24,13 @@ import numpy as np
 import zarrfs
 from zarrfs.engine.parallel import limit_threads
 from zarrfs.tools.copying.block_grid import BlockGrid
-from zarrfs.tools.copying.cluster.cluster import MAX_BATCH_SIZE, MIN_TASKS_PER_THREAD
+from zarrfs.tools.copying.cluster.batches import (
+    BATCH_SECONDS,
+    MAX_BATCH_SIZE,
+    SCHEDULING_SECONDS,
+    batch_size,
+)
+from zarrfs.tools.copying.cluster.cluster import Cluster
 from zarrfs.tools.copying.copy_tasks import CopyBlock
 
 PETABYTE = 10**15
@@ -34,9 +40,6 @@ SHARD = (4, 1024, 1024)
 TASKS = 24
 SCHEDULED = 400
 LISTED = 200_000
-MAX_SIMULATED_TASKS = 400_000
-"""More tasks are simulated by this number, and the times are multiplied."""
-
 LISTING_REQUEST_KEYS = 1000
 LISTING_REQUEST_SECONDS = 0.1
 """One request for 1000 keys of an object store: an assumption, not a measurement."""
@@ -102,18 +105,16 @@ def _schedule_seconds() -> float:
     """Return the processor time of scheduler, client and worker for one empty task of zarrfs."""
     import distributed
 
-    from zarrfs.tools.copying.cluster.cluster import Cluster
-
     with (
         distributed.LocalCluster(
             n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
         ) as local,
         distributed.Client(local, set_as_default=False) as client,
     ):
+        batches: list[int] = []
         start = time.process_time()
-        Cluster(client).run(abs, range(SCHEDULED), 1, lambda count: None)
-        batches = SCHEDULED / min(MAX_BATCH_SIZE, max(1, SCHEDULED // (2 * MIN_TASKS_PER_THREAD)))
-        return (time.process_time() - start) / batches
+        Cluster(client).run(abs, range(SCHEDULED), 1, batches.append)
+        return (time.process_time() - start) / len(batches)
 
 
 def _chunk_nbytes() -> float:
@@ -137,24 +138,24 @@ def _chunk_nbytes() -> float:
 
 def simulate(measured: Measured, tasks: int, task_nbytes: int, threads: int) -> tuple[float, float]:
     """Return the seconds of a run and the fraction of the time in which the threads work."""
-    batch = min(MAX_BATCH_SIZE, max(1, tasks // (threads * MIN_TASKS_PER_THREAD)))
-    batches = max(1, tasks // batch)
-    simulated = min(batches, MAX_SIMULATED_TASKS)
+    item_seconds = task_nbytes / float(np.median(measured.rates))
     generator = random.Random(0)
-    free = [(0.0, 0.0)] * min(
-        threads, simulated
-    )  # when each thread is free, and when it began its last batch
+    # When each thread is free, and when it began its last batch.
+    free = [(0.0, 0.0)] * min(threads, tasks)
     scheduler = busy = end = 0.0
-    for _ in range(simulated):
+    remaining = tasks
+    while remaining:
         # One batch is queued while another one runs. The scheduler handles one batch at a time.
         available, submitted = heapq.heappop(free)
+        batch = batch_size(remaining, threads, item_seconds if end else None)
+        remaining -= batch
         scheduler = max(scheduler, submitted) + measured.schedule_seconds
         duration = batch * task_nbytes / generator.choice(measured.rates)
         begin = max(available, scheduler)
         busy += duration
         end = max(end, begin + duration)
         heapq.heappush(free, (begin + duration, begin))
-    return end * batches / simulated, busy / (end * len(free))
+    return end, busy / (end * len(free))
 
 
 def page(measured: Measured) -> str:
@@ -181,6 +182,8 @@ def page(measured: Measured) -> str:
         table="\n".join(rows),
         core_years=PETABYTE / rate / 3600 / 24 / 365,
         batch=MAX_BATCH_SIZE,
+        seconds=BATCH_SECONDS,
+        scheduling=SCHEDULING_SECONDS,
         per_second=f"{1 / measured.schedule_seconds:,.0f}",
     )
 
@@ -212,8 +215,9 @@ machine.
 
 Measured, in processor time: one thread re-encodes {rate:.0f} MB of decoded 16-bit values per second (zstd, stored at
 {compression:.0%} of their size). A Dask task costs {schedule:.1f} ms in scheduler, client and worker together. The
-client needs {chunk:.0f} bytes for each stored chunk or shard of the source. A Dask task contains up to {batch} chunks
-or shards.
+client needs {chunk:.0f} bytes for each stored chunk or shard of the source. A Dask task contains as many of them as one
+thread copies in {seconds:g} s, or in {scheduling:g} s times the number of threads if that is longer. These are at most
+{batch}, and fewer near the end of the run.
 
 The bandwidth of network and storage is not part of the simulation: divide the size by the bandwidth, and use the larger
 time. A listing is assumed to take 0.1 s for 1000 keys.
@@ -228,9 +232,8 @@ A petabyte takes {core_years:.1f} years of one thread.
    lists all of them before it starts, and holds their coordinates. Most file systems do not hold as many files. Use
    shards (`--shards`) of 64 MiB to 1 GiB, also for a source that is to be converted later.
 2. **The scheduler.** One scheduler handles about {per_second} Dask tasks per second. Where the column "threads busy" is
-   low, the scheduler is the limit, or there are fewer tasks than threads: the shards are too small or too large for the
-   number of threads. A Dask task contains the fewer shards the more threads there are, so that each thread has several;
-   with small shards this makes a scheduler at its limit slower.
+   low, the scheduler is the limit, or there are fewer shards than threads, or so few for each thread that the last ones
+   are waited for: the shards are too small or too large for the number of threads.
 3. **Memory of the workers.** A thread holds one decoded block, its encoded form, and the cache for decoded chunks of
    the source (`--memory`). Large shards need workers with few threads. `zarrfs convert --dry-run` prints the memory per
    thread.

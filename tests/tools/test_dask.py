@@ -36,7 +36,14 @@ from zarrfs.errors import (
 )
 from zarrfs.testing import FailingStore
 from zarrfs.tools import build_pyramid, convert, rechunk
+from zarrfs.tools.copying.cluster.batches import (
+    MAX_BATCH_SIZE,
+    MAX_UNMEASURED_BATCH_SIZE,
+    Batches,
+    batch_size,
+)
 from zarrfs.tools.copying.cluster.cluster import IN_FLIGHT_PER_THREAD, Cluster
+from zarrfs.tools.copying.cluster.results import BatchResult
 
 RNG = np.random.default_rng(0)
 DATA = RNG.integers(1, 999, (40, 50)).astype("u2")
@@ -356,3 +363,24 @@ def test_an_interrupted_command_can_be_resumed(address: str, tmp_path: Path) -> 
         assert re.fullmatch(r"(worker tcp://\S+: \d+ tasks, .+B in .+ s, .+B per second\n)+", done.stderr)
         assert {path: path.stat().st_mtime_ns for path in copied_chunks} == before
     assert np.array_equal(zarrfs.open_array(tmp_path / "t")[...], data)
+
+
+def test_a_dask_task_takes_seconds_and_is_smaller_near_the_end() -> None:
+    many = 10**9
+    assert batch_size(many, 64, None) == MAX_UNMEASURED_BATCH_SIZE
+    assert batch_size(many, 64, 0.01) == 200  # two seconds
+    assert batch_size(many, 1000, 0.1) == 200  # the scheduler starts a task in 20 ms
+    assert batch_size(many, 64, 0.0) == batch_size(many, 10_000, 0.01) == MAX_BATCH_SIZE
+    assert batch_size(many, 64, 5.0) == 1
+    assert [batch_size(remaining, 2, 0.01) for remaining in (800, 80, 8, 1)] == [100, 10, 1, 1]
+
+
+def test_all_items_of_a_run_are_submitted_once_in_batches_of_changing_size() -> None:
+    batches, taken = Batches(range(5000)), []
+    for threads in (2, 5, 1):
+        for batch in batches.take(7, threads):
+            taken.append(batch)
+            batches.measure(BatchResult(len(batch), None, [], "", 0.01 * len(batch)))
+    taken += batches.take(10**6, 3)
+    assert [item for batch in taken for item in batch] == list(range(5000))
+    assert len({len(batch) for batch in taken}) > 3

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError as AnswerCancelledError
 from concurrent.futures import Future as Answer
 from concurrent.futures import wait
 from contextlib import suppress
-from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,6 +22,7 @@ from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import StoreError
 from zarrfs.logs import logger
+from zarrfs.tools.copying.cluster.batches import Batches
 from zarrfs.tools.copying.cluster.checks import check_source_on_workers, check_workers, pickled
 from zarrfs.tools.copying.cluster.results import BatchResult, Statistics, WorkerStatistics
 from zarrfs.tools.copying.cluster.submission import Submission, TaskMonitor
@@ -54,12 +54,6 @@ STOP_SECONDS = 10.0
 
 MAX_ATTEMPTS = 3
 """The number of workers on which a task may exceed the time limit."""
-
-MIN_TASKS_PER_THREAD = 32
-MAX_BATCH_SIZE = 32
-"""The maximum batch size. Batches are used because each Dask task costs the scheduler about a millisecond. Large ones
-would make progress reports coarse and delay interruption.
-"""
 
 RESUME_HINT = "continue the copy with if_exists='resume' (--if-exists resume)"
 
@@ -118,11 +112,11 @@ class Cluster:
             None if self.task_timeout is None else TaskMonitor(self.client, submission.job, self.task_timeout)
         )
         threads = self._threads()
-        batches = _batches(items, threads)
+        batches = Batches(items)
         stall = Stall()
         with deferred_interrupt() as interrupted:
             in_flight = as_completed(
-                [submission.submit(batch) for batch in islice(batches, IN_FLIGHT_PER_THREAD * threads)],
+                [submission.submit(batch) for batch in batches.take(IN_FLIGHT_PER_THREAD * threads, threads)],
                 loop=self.client.loop,
             )
             try:
@@ -147,15 +141,17 @@ class Cluster:
                         del submission.tasks[future.key]
                         stall.restart()
                         self._count(result, item_nbytes)
+                        batches.measure(result)
                         if on_result is not None:
                             for value in result.values:
                                 on_result(value)
                         on_done(result.done)
                         if result.error is not None:
                             raise result.error
-                    free_slots = IN_FLIGHT_PER_THREAD * self._threads() - len(submission.tasks)
+                    threads = self._threads()
+                    free_slots = IN_FLIGHT_PER_THREAD * threads - len(submission.tasks)
                     in_flight.update(
-                        [submission.submit(batch) for batch in islice(batches, max(0, free_slots))]
+                        [submission.submit(batch) for batch in batches.take(free_slots, threads)]
                     )
             except BaseException as error:
                 self._stop(submission, isinstance(error, KeyboardInterrupt))
@@ -325,8 +321,3 @@ class Cluster:
 def _is_busy(answer: Answer[Any]) -> bool:
     """Return whether a worker has answered that tasks are still running. One that was lost has none."""
     return not answer.cancelled() and answer.exception() is None and answer.result() is False
-
-
-def _batches(items: Sequence[T], threads: int) -> Iterator[Sequence[T]]:
-    count = min(MAX_BATCH_SIZE, max(1, len(items) // (threads * MIN_TASKS_PER_THREAD)))
-    return (items[start : start + count] for start in range(0, len(items), count))
