@@ -227,7 +227,7 @@ def _codecs() -> Iterator[tuple[str, str, str]]:
             kind = "array -> array"
         elif issubclass(codec, ArrayBytesCodec):
             kind = "array -> bytes"
-        yield f"`{name}`", kind, _summary(codec).removeprefix(f"{kind}: ")
+        yield f"`{name}`", kind.replace(" ", "&nbsp;"), _summary(codec).removeprefix(f"{kind}: ")
 
 
 def _extras() -> Iterator[tuple[str, str]]:

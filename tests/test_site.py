@@ -62,7 +62,7 @@ def test_the_pages_contain_all_commands_views_and_codecs(site_pages: ModuleType)
         assert f"| `{view.suffix}` |" in tables
     assert [name for name in known_names() if f"| `{name}` |" not in tables] == []
     assert "| `ngff` |" in tables
-    assert re.findall(r"^.*\| (?:array|bytes) -> .*-> .*$", tables, re.MULTILINE) == [], (
+    assert re.findall(r"^.*\| (?:array|bytes)&nbsp;->.*-> .*$", tables, re.MULTILINE) == [], (
         "the kind is in the table twice"
     )
     architecture = pages["architecture.md"]
