@@ -4,6 +4,7 @@ shapes.
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import tracemalloc
@@ -412,6 +413,21 @@ class RecordingServer(MemoryStore):
     def set(self, key: str, value: Any) -> None:
         self.written.append(key)
         super().set(key, value)
+
+
+def test_a_dry_run_to_a_destination_without_space_measures_in_memory(tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "s", data=np.arange(64), chunks=8)
+    server = RecordingServer()
+    full = FailingStore(
+        server,
+        lambda operation, key: (
+            StoreError("no space", errno.ENOSPC) if operation == "set" and "/c/" in key else None
+        ),
+    )
+    (plan,) = convert(tmp_path / "s", full, dry_run=True).estimates
+    assert (plan.tasks, plan.not_written) == (8, "no space")
+    assert plan.sampled > 0
+    assert list(server.list_prefix()) == []
 
 
 def test_a_dry_run_states_why_writing_was_not_measured(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from zarrfs.engine.locations import open_store, split_options
@@ -17,7 +18,7 @@ from zarrfs.tools.copying.destinations import open_for_inspection
 from zarrfs.tools.copying.planning import TargetOptions
 from zarrfs.tools.copying.progress import Progress, WorkerProgress
 from zarrfs.tools.copying.reports import CopyReport
-from zarrfs.tools.copying.sampling import sampling
+from zarrfs.tools.copying.sampling import estimated
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -97,8 +98,9 @@ def convert(
         with open_for_inspection(target, writing) as (store, path):
             plan = plan_copy(node, store, path, options, report)
         if dry_run:
-            with sampling(target, writing, executor, sample_writes) as samples:
-                report.estimates = estimate_copy(plan, options, samples)
+            report.estimates = estimated(
+                partial(estimate_copy, plan, options), target, writing, executor, sample_writes
+            )
             return report
         store, path = open_store(target, mode="a", storage_options=writing)
         try:

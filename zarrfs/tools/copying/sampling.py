@@ -6,6 +6,7 @@ which is deleted afterwards. Their time therefore contains the latency of both s
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -22,12 +23,13 @@ from zarrfs.engine.nodes.hierarchy import STAGING, StagingStore
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.errors import ZarrError
+from zarrfs.errors import StoreError, ZarrError
 from zarrfs.tools.copying.destinations import file_path
 from zarrfs.tools.copying.executors import Executor, Threads
 from zarrfs.tools.copying.option_names import is_command_line, option
+from zarrfs.tools.copying.reports import ArrayEstimate
 
-__all__ = ["Measurement", "Sampling", "measured_rounds", "sampling"]
+__all__ = ["Measurement", "Sampling", "estimated", "measured_rounds"]
 
 PROBE = "probe"
 """The key that is written first, to find out whether the destination can be written."""
@@ -145,6 +147,26 @@ def _fraction(number: int) -> float:
         fraction += digit * step
         step /= 2
     return fraction
+
+
+def estimated(
+    estimate: Callable[[Sampling], list[ArrayEstimate]],
+    location: Location,
+    options: Mapping[str, Any] | None,
+    executor: Executor,
+    sample_writes: bool,
+) -> list[ArrayEstimate]:
+    """Return what ``estimate`` returns for samples of a copy to ``location``; see ``sampling``. If the destination has
+    no space for the samples, their results stay in memory.
+    """
+    try:
+        with sampling(location, options, executor, sample_writes) as samples:
+            return estimate(samples)
+    except StoreError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        reason = str(error)
+    return estimate(Sampling(MemoryStore(), executor, reason))
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from zarrfs.engine.locations import open_store, split_options
@@ -17,7 +18,7 @@ from zarrfs.tools.copying.destinations import open_for_inspection
 from zarrfs.tools.copying.planning import TargetOptions
 from zarrfs.tools.copying.progress import Progress, WorkerProgress
 from zarrfs.tools.copying.reports import CopyReport
-from zarrfs.tools.copying.sampling import sampling
+from zarrfs.tools.copying.sampling import estimated
 from zarrfs.tools.pyramids.downsampling import METHODS, Method
 from zarrfs.tools.pyramids.estimates import estimate_pyramid
 from zarrfs.tools.pyramids.execution import PyramidRun
@@ -153,8 +154,7 @@ def build_pyramid(
             estimates = []
             if dry_run and estimate:
                 place, options = (source, reading) if target is None else (target, writing)
-                with sampling(place, options, executor, sample_writes) as samples:
-                    estimates = estimate_pyramid(run, samples)
+                estimates = estimated(partial(estimate_pyramid, run), place, options, executor, sample_writes)
     report = plan.report()
     report.estimates = estimates
     report.workers = {} if dry_run else getattr(executor, "statistics", {})
