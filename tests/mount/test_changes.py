@@ -16,12 +16,13 @@ import pytest
 import zarrfs
 from tests.mount.test_tree import list_names
 from zarrfs.errors import StoreError
-from zarrfs.mount.fuse import page_versions
+from zarrfs.mount.fuse import page_versions, reported_sizes
+from zarrfs.mount.fuse.operations import ZarrOperations
+from zarrfs.mount.fuse.reported_sizes import KERNEL_CACHE_SECONDS, ReportedSizes
 from zarrfs.mount.nodes.node_cache import REVALIDATION_SECONDS
 from zarrfs.mount.reading import streams
 from zarrfs.mount.reading.blocks import BlockPool
 from zarrfs.mount.reading.open_files import OpenFile
-from zarrfs.mount.serving.serving import KERNEL_CACHE_SECONDS
 from zarrfs.mount.tree.entries import VirtualFile
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.testing import CountingStore
@@ -174,6 +175,67 @@ def test_a_change_is_seen_within_a_second_in_a_file_that_is_opened_again() -> No
     """The caches of the kernel are filled from those of the server, so that their ages add up."""
     assert streams.REVALIDATION_SECONDS + page_versions.MAX_AGE_SECONDS <= 1
     assert REVALIDATION_SECONDS + KERNEL_CACHE_SECONDS <= 1
+
+
+@pytest.mark.parametrize("reported_by", ["look-up", "listing", "summary"])
+@pytest.mark.parametrize("rows", [30, 90])
+def test_a_file_is_not_opened_while_the_kernel_has_another_size(
+    location: Path, reported_by: str, rows: int
+) -> None:
+    """The kernel would end reads at the size that it has cached. After ESTALE it looks the file up, and opens again."""
+    for number in range(300 if reported_by == "summary" else 0):
+        zarrfs.create_array(location / f"b{number}", data=DATA[:1])
+    operations = ZarrOperations(Tree(zarrfs.open(location), clock=(clock := Clock())), lambda: None)
+    if reported_by == "look-up":
+        operations.getattr("/a.raw")
+    else:
+        directory = operations.opendir("/")
+        list(operations.read_directory("/", directory, 0, reported_by == "listing"))
+        if reported_by == "summary":
+            operations.getattr("/a.raw")
+        operations.releasedir("/", directory)
+    zarrfs.open_array(location / "a", mode="r+").resize((rows, 100))
+    clock.expire()
+    for _ in range(2):  # two programs that open it at the same time
+        with pytest.raises(OSError, match=os.strerror(errno.ESTALE)):
+            operations.open("/a.raw", os.O_RDONLY)
+    assert operations.getattr("/a.raw")["st_size"] == rows * 200
+    handle = operations.open("/a.raw", os.O_RDONLY)
+    assert len(operations.read("/a.raw", 1 << 20, 0, handle)) == rows * 200
+    operations.release("/a.raw", handle)
+    operations.destroy("/")
+
+
+def test_reported_sizes_are_kept_as_long_as_the_kernel_may_use_them() -> None:
+    clock = Clock()
+    sizes = ReportedSizes(1.0, clock)
+    sizes.report("/a", 1)
+    clock.now += 0.9
+    sizes.report("/b", 2)
+    clock.now += 0.1
+    sizes.report("/c", 3)
+    assert sizes.delay("/b", 2) is None
+    assert sizes.delay("/d", 2) is None
+    assert [sizes.delay(path, 9) is None for path in ("/a", "/b", "/c")] == [False, False, False]
+    clock.now += 2.0
+    assert [sizes.delay(path, 8) for path in ("/a", "/b", "/c")] == [None, None, None]
+
+
+def test_a_file_can_be_opened_after_the_kernel_has_asked_for_its_new_size() -> None:
+    clock = Clock()
+    sizes = ReportedSizes(1.0, clock)
+    sizes.report("/a", 1)
+    sizes.report("/a", 2)  # another request with the former size may be answered later
+    first = sizes.delay("/a", 2)
+    assert first == pytest.approx(reported_sizes.SETTLING_SECONDS)
+    sizes.report("/a", 2)
+    assert sizes.delay("/a", 2) is not None  # it was reported while older replies were on their way
+    clock.now += reported_sizes.SETTLING_SECONDS
+    assert sizes.delay("/a", 2) == 0
+    sizes.report("/a", 2)
+    assert sizes.delay("/a", 2) is None
+    sizes.report("/a", 2)
+    assert sizes.delay("/a", 2) is None
 
 
 @pytest.mark.parametrize("path", ["", "a"])

@@ -328,6 +328,22 @@ def test_sighup_rescans_and_does_not_end_the_mount(store: Path, tmp_path: Path) 
             assert process.poll() is None
 
 
+def test_a_file_is_opened_with_its_new_size_although_the_kernel_has_the_former_one(
+    store: Path, tmp_path: Path
+) -> None:
+    mountpoint, copy = tmp_path / "mnt", tmp_path / "copy.zarr"
+    shutil.copytree(store, copy)
+    with foreground(mountpoint, copy) as process:
+        before = os.stat(mountpoint / "image.raw").st_size
+        zarrfs.open_array(copy / "image", mode="r+").resize((70, 1000))
+        process.send_signal(signal.SIGHUP)
+        while json.loads((mountpoint / "image.json").read_text())["shape"] != [70, 1000]:
+            assert process.poll() is None
+        with (mountpoint / "image.raw").open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            assert size == len(file.read()) != before
+
+
 # -- options ---------------------------------------------------------------------------------------------------
 
 

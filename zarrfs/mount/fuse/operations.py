@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import itertools
-import json
 import os
 import stat
 import time
@@ -14,7 +13,6 @@ from typing import Any, NoReturn
 
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.nodes.summary import array_metadata_summary, group_metadata_summary, json_safe
 from zarrfs.mount.fuse.disk_space import disk_space
 from zarrfs.mount.fuse.error_numbers import (
     ErrorLog,
@@ -23,22 +21,21 @@ from zarrfs.mount.fuse.error_numbers import (
     errors_to_errno,
     os_error,
 )
+from zarrfs.mount.fuse.extended_attributes import XATTR_PREFIX, extended_attributes
 from zarrfs.mount.fuse.open_directories import ListedItem, ListedName, OpenDirectory
 from zarrfs.mount.fuse.page_versions import PageVersions
 from zarrfs.mount.fuse.permissions import DOCUMENT_ACCESS
+from zarrfs.mount.fuse.reported_sizes import KERNEL_CACHE_SECONDS, ReportedSizes
 from zarrfs.mount.reading.blocks import BlockPool
 from zarrfs.mount.reading.open_files import OpenFile
 from zarrfs.mount.tree.entries import Directory, Entry, FileSummary, ListedEntry, VirtualFile
 from zarrfs.mount.tree.tree import Tree
 
-__all__ = ["XATTR_PREFIX", "ZarrOperations"]
+__all__ = ["ZarrOperations"]
 
 BLOCK_NBYTES = 512
 """The unit of ``st_blocks`` in bytes, independent of the file system."""
 PREFERRED_READ_NBYTES = 1 << 20
-MAX_XATTR_NBYTES = 64 << 10
-"""The maximum size of an extended attribute in Linux."""
-XATTR_PREFIX = "user.zarr."
 MAX_NAME_NBYTES = 255
 
 _handles = itertools.count(1 << 32)
@@ -97,6 +94,9 @@ class ZarrOperations:
         self._owner = (os.getuid(), os.getgid())
         self._error_log = ErrorLog()
         self._page_versions = PageVersions()
+        self._reported_sizes = ReportedSizes(
+            2 * KERNEL_CACHE_SECONDS
+        )  # the kernel counts from when it receives them
 
     # -- initialization and destruction ------------------------------------------------------------------
 
@@ -131,7 +131,12 @@ class ZarrOperations:
         if directory is not None:
             directory.is_looked_up = True
         summary = self._tree.summarize(path)
-        return self._status(self._entry(path)) if summary is None else self._summary_status(summary)
+        status = self._status(self._entry(path)) if summary is None else self._summary_status(summary)
+        return self._reported(path, status)
+
+    def _reported(self, path: str, status: dict[str, Any]) -> dict[str, Any]:
+        self._reported_sizes.report(path, status["st_size"])
+        return status
 
     def _summary_status(self, summary: FileSummary) -> dict[str, Any]:
         status = self._file_status(summary.nbytes, summary.stored_nbytes, self._summary_modified(summary))
@@ -214,15 +219,17 @@ class ZarrOperations:
         if not isinstance(directory, Directory):
             raise os_error(errno.ENOTDIR)
         for entry in self._tree.list_entries(directory, needs_sizes):
-            status = partial(self._listed_status, entry)
+            status = partial(self._listed_status, f"{path.rstrip('/')}/{entry.name}", entry)
             yield ListedItem(entry.name, entry.is_directory, entry.summarize is not None, status)
 
-    def _listed_status(self, listed: ListedEntry) -> tuple[dict[str, Any], Array | Group | None] | None:
+    def _listed_status(
+        self, path: str, listed: ListedEntry
+    ) -> tuple[dict[str, Any], Array | Group | None] | None:
         summary = None if listed.summarize is None else listed.summarize()
         if summary is not None:
-            return self._summary_status(summary), None
+            return self._reported(path, self._summary_status(summary)), None
         entry = listed.find()
-        return None if entry is None else (self._status(entry), entry.node)
+        return None if entry is None else (self._reported(path, self._status(entry)), entry.node)
 
     def readlink(self, path: str) -> NoReturn:
         raise os_error(errno.EINVAL)
@@ -248,19 +255,7 @@ class ZarrOperations:
     # -- extended attributes -----------------------------------------------------------------------------
 
     def _attributes(self, path: str) -> dict[str, bytes]:
-        entry = self._entry(path)
-        node = entry.node
-        if node is None:
-            return {}
-        summary = array_metadata_summary(node) if isinstance(node, Array) else group_metadata_summary(node)
-        if entry.has_attributes:  # attributes that are not cached are larger than MAX_XATTR_NBYTES
-            summary["attributes"] = json_safe(node.attrs.asdict())
-        texts = {
-            XATTR_PREFIX + key: (value if isinstance(value, str) else json.dumps(value)).encode()
-            for key, value in summary.items()
-            if value is not None
-        }
-        return {key: text for key, text in texts.items() if len(text) <= MAX_XATTR_NBYTES}
+        return extended_attributes(self._entry(path))
 
     @errors_to_errno
     def getxattr(self, path: str, name: str, position: int = 0) -> bytes:
@@ -285,6 +280,11 @@ class ZarrOperations:
         entry = self._entry(path)
         if not isinstance(entry, VirtualFile):
             raise os_error(errno.EISDIR)
+        delay = self._reported_sizes.delay(path, entry.content.size)
+        if delay is not None:
+            self._tree.drop_summaries()
+            time.sleep(delay)
+            raise os_error(errno.ESTALE)
         handle = next(self._handles)
         follow = self._tree.follower(path, entry)
         file = OpenFile(entry.content, self._pool, follow, handle=handle, expires=follow.expires)

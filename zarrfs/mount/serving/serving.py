@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MountError, ZarrError
 from zarrfs.logs import logger
+from zarrfs.mount.fuse.reported_sizes import KERNEL_CACHE_SECONDS
 from zarrfs.mount.native.library import native_reads
 from zarrfs.mount.options import MountOptions
 from zarrfs.mount.serving.binding import load_binding
@@ -36,11 +37,6 @@ EXIT_SECONDS = 2.0
 """The process exits this time after the unmount, even if requests are in progress: they may wait for a server."""
 
 IMMUTABLE_SECONDS = 3600
-
-KERNEL_CACHE_SECONDS = 0.5
-"""The kernel uses attributes and names for this time. The server uses them for as long before it compares them with
-the store (``node_cache.REVALIDATION_SECONDS``), so that a change is seen within a second.
-"""
 
 M_ARENA_MAX = -8
 """The parameter of ``mallopt`` for the number of heaps (malloc.h of glibc)."""

@@ -124,6 +124,10 @@ class Tree:
         self._nodes.rescan()
         self._listing.rescan()
 
+    def drop_summaries(self) -> None:
+        """Determine the sizes again that ``summarize`` returns."""
+        self._listing.rescan()
+
     def close(self) -> None:
         """Close the stores that were opened because the original one was replaced."""
         self._nodes.close()

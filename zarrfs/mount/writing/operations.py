@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from zarrfs.engine.nodes.array import Array
 from zarrfs.mount.fuse.error_numbers import errors_to_errno, os_error
-from zarrfs.mount.fuse.operations import XATTR_PREFIX
+from zarrfs.mount.fuse.extended_attributes import XATTR_PREFIX
 from zarrfs.mount.fuse.refusal import RefusedError
 from zarrfs.mount.tree.entries import Directory, Entry, VirtualFile
 from zarrfs.mount.tree.presentation import GROUP_DOCUMENT
