@@ -124,6 +124,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _state_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The log and the records of mounts that tests start are not those of the user."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The directory of real data sets: $ZARRFS_DATA, or ``shared/data`` beside the checkout."""
