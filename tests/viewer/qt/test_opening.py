@@ -18,9 +18,11 @@ from zarrfs_viewer.qt.window.credentials_dialog import CredentialsDialog
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
+import zarrfs.foreign.opening as foreign
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
+from zarrfs.errors import StoreError
 
 
 class BlockedStore(WrapperStore):
@@ -136,6 +138,38 @@ def test_the_credentials_dialog_has_the_url_that_was_refused(
 
     monkeypatch.setattr(CredentialsDialog, "exec", look)
     window.actions_by_name["credentials"].trigger()
+
+
+@pytest.mark.parametrize("has_keyring", [False, True])
+def test_a_refused_location_is_opened_again_with_its_credentials(
+    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch, has_keyring: bool
+) -> None:
+    def set_password(*_: str) -> None:
+        if not has_keyring:
+            raise RuntimeError("no back end")
+
+    class NoCredentialsError(Exception):
+        """The class of botocore."""
+
+    def refuse(location: str, path: str) -> None:
+        raise StoreError(f"{location} cannot be read") from NoCredentialsError()
+
+    monkeypatch.setitem(sys.modules, "keyring", SimpleNamespace(set_password=set_password))
+    monkeypatch.setattr(url_credentials, "_known", {"s3://bucket": None, "s3://other": None})
+    monkeypatch.setattr(foreign, "open_node", refuse)
+    with qtbot.waitSignal(window.failed, timeout=TIMEOUT_MILLISECONDS) as failed:
+        window.open_location("s3://bucket/a.zarr")
+    assert "'Credentials of a URL'" in failed.args[0]
+    opened: list[str] = []
+    monkeypatch.setattr(window.session, "open_location", opened.append)
+    window.opener.use_credentials("s3://other", {"key": "k"}, in_keyring=False)
+    qtbot.waitUntil(lambda: "Open its locations again" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
+    assert opened == []
+    window.opener.use_credentials("s3://bucket", {"key": "k"}, in_keyring=True)
+    expected = "s3://bucket are used." if has_keyring else "the keyring cannot store"
+    qtbot.waitUntil(lambda: expected in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
+    assert opened == ["s3://bucket/a.zarr"]
+    assert url_credentials.find_options("s3://bucket/a.zarr") == {"key": "k"}
 
 
 def test_a_location_that_does_not_answer_is_named(

@@ -94,6 +94,8 @@ def _is_denied(error: BaseException) -> bool:
             return False
         if isinstance(found, PermissionError) or getattr(found, "status", None) in (401, 403):
             return True
+        if type(found).__name__ in ("NoCredentialsError", "PartialCredentialsError"):  # of botocore
+            return True
         found = found.__cause__
     return False
 

@@ -40,6 +40,7 @@ class Session(DisplayedImage):
         worker: calls functions on threads.
         streamer: reads the tiles of the displayed images.
         requested: the location that was to be opened last, or an empty text.
+        refused: the location that could not be opened last, until it is opened; or an empty text.
 
     Signals:
         opened: (location, node, number) a location was opened. Numbers count the requests: several locations can finish
@@ -58,7 +59,7 @@ class Session(DisplayedImage):
         super().__init__(parent)
         self.worker = Worker()
         self.streamer = TileStreamer()
-        self.requested = ""
+        self.requested = self.refused = ""
         self._requested_count = 0
         self._opening: list[str] = []
         self._open_errors: list[str] = []  # of the locations that were requested together
@@ -129,6 +130,8 @@ class Session(DisplayedImage):
         self, location: str, number: int, view: View | None, node: Any, opened: OpenedDataset
     ) -> None:
         self._end_opening(location)
+        if location == self.refused:
+            self.refused = ""
         self.opened.emit(location, node, number)
         if number < self._displayed_number:
             return  # a location that was requested later is displayed already
@@ -160,6 +163,7 @@ class Session(DisplayedImage):
 
     def _fail_opening(self, location: str, error: Exception) -> None:
         self._end_opening(location)
+        self.refused = location
         self._report_open_error(error)
 
     def _report_open_error(self, error: Exception) -> None:

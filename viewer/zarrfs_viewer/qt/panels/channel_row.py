@@ -109,6 +109,7 @@ class ChannelRow(QFrame):
         self.visible.setAccessibleName(plain(f"Show {name}"))
         self.colormap = QComboBox()
         self.colormap.setAccessibleName(plain(f"Colour map of {name}"))
+        allow_narrow(self.colormap, MIN_NAME_WIDTH)
         self.low = self._create_limit_box(f"Minimum contrast limit of {name}", is_integer)
         self.high = self._create_limit_box(f"Maximum contrast limit of {name}", is_integer)
         self.gamma = NumberBox()
@@ -166,6 +167,8 @@ class ChannelRow(QFrame):
         grid.addWidget(self.high, 0, 1)
         grid.addWidget(self.colormap, 1, 0)
         grid.addWidget(self.gamma, 1, 1)
+        for column in (0, 1):
+            grid.setColumnStretch(column, 1)
         buttons = QHBoxLayout()
         for widget in (self.automatic, self.invert, self.solo):
             buttons.addWidget(widget)

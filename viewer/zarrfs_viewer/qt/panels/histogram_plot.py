@@ -178,8 +178,11 @@ class HistogramPlot(QWidget):
         for value, text in self.ticks():
             x, width = self.position_of(value), metrics.horizontalAdvance(text)
             painter.drawLine(QPointF(x, bottom), QPointF(x, bottom + TICK_LENGTH))
-            if x - width / 2 >= 0 and x + width / 2 <= self.width():
-                painter.drawText(QPointF(x - width / 2, self.height() - metrics.descent()), plain(text))
+            left = x - width / 2
+            if self._origin:  # a label with all digits nearly fills the axis
+                left = min(max(left, 0.0), self.width() - width)
+            if left >= 0 and left + width <= self.width():
+                painter.drawText(QPointF(left, self.height() - metrics.descent()), plain(text))
 
     def _draw_limits(self, painter: QPainter, limits: tuple[float, float], bottom: float) -> None:
         is_dark = self.palette().base().color().lightness() < MAX_LIGHTNESS_OF_DARK

@@ -10,7 +10,7 @@ from PyQt6.QtGui import QValidator
 from PyQt6.QtWidgets import QAbstractSpinBox, QWidget
 
 from zarrfs_viewer.qt.support.number_box import NumberBox
-from zarrfs_viewer.qt.support.plain_text import plain
+from zarrfs_viewer.qt.support.plain_text import plain, tooltip
 
 __all__ = ["LimitBox"]
 
@@ -54,6 +54,7 @@ class LimitBox(QAbstractSpinBox):
         edit = self.lineEdit()
         if edit is not None:
             edit.setText(plain(self.textFromValue(value)))
+            self.setToolTip(tooltip(value))  # all digits
         if is_changed:
             self.changed.emit(value)
 

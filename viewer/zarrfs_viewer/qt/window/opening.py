@@ -10,6 +10,7 @@ from PyQt6.QtGui import QGuiApplication
 from PyQt6.QtWidgets import QInputDialog, QWidget
 
 from zarrfs.credentials import hide_credentials
+from zarrfs.errors import ZarrError
 from zarrfs_viewer.locations import parse_locations
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.file_dialogs import ask_folder, ask_open_files
@@ -81,19 +82,36 @@ class LocationOpener(QObject):
         dialog.deleteLater()
 
     def use_credentials(self, origin: str | None, values: dict[str, str], in_keyring: bool) -> None:
-        """Use credentials for an origin; without values they are removed. The keyring is written on a worker thread."""
+        """Use credentials for an origin; without values they are removed. The keyring is written on a worker thread.
+
+        A location of the origin that could not be opened is opened again.
+        """
         if origin is None:
             return
         has_values = any(values.values())
 
-        def apply() -> None:
-            if has_values:
-                remember(origin, values, in_keyring)
-            else:
-                forget(origin)
+        def apply() -> ZarrError | None:
+            try:
+                if has_values:
+                    remember(origin, values, in_keyring)
+                else:
+                    forget(origin)
+            except ZarrError as error:  # of the keyring; the credentials are used nevertheless
+                return error
+            return None
 
-        text = f"The credentials of {origin} are {'used' if has_values else 'removed'}. Open its locations again."
-        self._session.run_in_worker(apply, lambda _: self._session.show_message(text), "credentials")
+        def done(error: ZarrError | None) -> None:
+            refused = self._session.refused
+            is_refused = has_values and bool(refused) and origin_of(refused) == origin
+            if is_refused:
+                self._session.open_location(refused)
+            text = f"The credentials of {origin} are {'used' if has_values else 'removed'}."
+            if error is not None:
+                self._session.show_message(str(error), True)
+            else:
+                self._session.show_message(text if is_refused else f"{text} Open its locations again.")
+
+        self._session.run_in_worker(apply, done, "credentials")
 
     def ask_recent(self) -> None:
         """Ask for one of the recent locations and open it."""
