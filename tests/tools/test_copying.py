@@ -393,7 +393,7 @@ def test_a_dry_run_writes_samples_to_the_destination_and_removes_them(
 def test_a_dry_run_to_a_server_writes_samples_below_a_temporary_prefix(tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "s", data=np.arange(64), chunks=8)
     target = RecordingServer()
-    (plan,) = convert(tmp_path / "s", target, dry_run=True, chunks=4).estimates
+    (plan,) = convert(tmp_path / "s", target, dry_run=True, sample_writes=True, chunks=4).estimates
     assert (plan.tasks, plan.not_written) == (8, None)
     assert {key.split("-")[1] for key in target.written} == {"copy"}
     assert {key.rpartition("/")[2] for key in target.written} >= {"probe", "zarr.json"}
@@ -424,7 +424,7 @@ def test_a_dry_run_to_a_destination_without_space_measures_in_memory(tmp_path: P
             StoreError("no space", errno.ENOSPC) if operation == "set" and "/c/" in key else None
         ),
     )
-    (plan,) = convert(tmp_path / "s", full, dry_run=True).estimates
+    (plan,) = convert(tmp_path / "s", full, dry_run=True, sample_writes=True).estimates
     assert (plan.tasks, plan.not_written) == (8, "no space")
     assert plan.sampled > 0
     assert list(server.list_prefix()) == []
@@ -435,11 +435,11 @@ def test_a_dry_run_states_why_writing_was_not_measured(tmp_path: Path) -> None:
     refusing = FailingStore(
         RecordingServer(), lambda operation, key: StoreError("refused") if operation == "set" else None
     )
-    (plan,) = convert(tmp_path / "s", refusing, dry_run=True).estimates
+    (plan,) = convert(tmp_path / "s", refusing, dry_run=True, sample_writes=True).estimates
     assert plan.not_written == "refused"
     assert plan.sampled > 0
     with ZipStore(tmp_path / "t.zip", mode="w") as archive:
-        (plan,) = convert(tmp_path / "s", archive, dry_run=True).estimates
+        (plan,) = convert(tmp_path / "s", archive, dry_run=True, sample_writes=True).estimates
     assert plan.not_written is not None
     assert "would change the archive" in plan.not_written
 

@@ -129,12 +129,9 @@ def block_options(function: F) -> F:
         ),
         click.option("--dry-run", is_flag=True, help="Show what would be done without changing anything."),
         click.option(
-            "--no-sample-writes",
-            "sample_writes",
+            "--sample-writes",
             is_flag=True,
-            flag_value=False,
-            default=True,
-            help="With --dry-run: do not write temporary keys to the destination; the time is then without writing.",
+            help="With --dry-run: measure writing with temporary keys of the destination, which are deleted.",
         ),
         click.option(
             "--memory",

@@ -53,7 +53,7 @@ def import_files(
     memory: int = 256 << 20,
     progress: Any = None,
     dry_run: bool = False,
-    sample_writes: bool = True,
+    sample_writes: bool = False,
     skip_broken: bool = False,
     storage_options: dict[str, Any] | None = None,
 ) -> CopyReport:

@@ -40,7 +40,7 @@ def convert(
     progress: Progress | None = None,
     worker_progress: WorkerProgress | None = None,
     dry_run: bool = False,
-    sample_writes: bool = True,
+    sample_writes: bool = False,
     skip_broken: bool = False,
     allow_loss: bool = False,
     keep_ngff: bool = False,
@@ -62,10 +62,10 @@ def convert(
         if_exists: see ``IfExists``.
         progress, worker_progress: see ``Progress`` and ``WorkerProgress``.
         verify: read source and target after the copy, and raise StoreError if they differ.
-        dry_run: change nothing. ``estimates`` of the result has the number of tasks, the bytes, and the expected time,
-            which is measured with a few tasks. These write below a temporary prefix of the target, or to a temporary
-            directory next to it, which is deleted afterwards.
-        sample_writes: whether a dry run may do so. Otherwise the expected time does not contain writing.
+        dry_run: write nothing. ``estimates`` of the result has the number of tasks, the bytes, and the expected time,
+            which is measured with a few tasks whose results stay in memory.
+        sample_writes: the measured tasks of a dry run write below a temporary prefix of the target, or to a temporary
+            directory next to it, which is deleted afterwards. The expected time then contains writing.
         skip_broken: skip members that cannot be read or that the format cannot represent. They are in ``skipped`` of
             the result.
         allow_loss: replace a data type that the format does not have with the NumPy data type of its values.

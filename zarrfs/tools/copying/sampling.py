@@ -26,7 +26,7 @@ from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import StoreError, ZarrError
 from zarrfs.tools.copying.destinations import file_path
 from zarrfs.tools.copying.executors import Executor, Threads
-from zarrfs.tools.copying.option_names import is_command_line, option
+from zarrfs.tools.copying.option_names import option
 from zarrfs.tools.copying.reports import ArrayEstimate
 
 __all__ = ["Measurement", "Sampling", "estimated", "measured_rounds"]
@@ -180,9 +180,7 @@ def sampling(
     """
     if not sample_writes:
         yield Sampling(
-            MemoryStore(),
-            executor,
-            option("no_sample_writes") if is_command_line() else option("sample_writes", False),
+            MemoryStore(), executor, f"use {option('sample_writes')} to write temporary keys for this"
         )
         return
     with _sample_store(location, options) as store:

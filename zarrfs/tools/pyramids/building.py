@@ -58,7 +58,7 @@ def build_pyramid(
     worker_progress: WorkerProgress | None = None,
     dry_run: bool = False,
     estimate: bool = True,
-    sample_writes: bool = True,
+    sample_writes: bool = False,
     storage_options: dict[str, Any] | None = None,
     dask: str | Client | None = None,
     task_timeout: float | None = None,
