@@ -36,12 +36,14 @@ at most about three times what reading the parts has cost, and nothing for all f
 
 
 class _Load:
-    """A load in progress. Threads that request the same entry wait for it."""
+    """A load in progress. Threads that request the same entry wait for it: the first of them sets ``done``. Creating an
+    event for each load would take longer than decoding a small chunk.
+    """
 
     __slots__ = ("done", "error", "stamp", "value")
 
     def __init__(self, stamp: Hashable) -> None:
-        self.done = threading.Event()
+        self.done: threading.Event | None = None
         self.stamp = stamp
         self.value: Any = None
         self.error: BaseException | None = None
@@ -148,12 +150,13 @@ class ChunkCache:
                 self._entries.move_to_end(key)
                 return entry[1]
             load = self._loads.get(key)
-            is_loader = load is None or load.stamp != stamp
-            if is_loader:
+            done = None
+            if load is None or load.stamp != stamp:
                 load = self._loads[key] = _Load(stamp)
-        assert load is not None
-        if not is_loader:
-            load.done.wait()
+            else:
+                done = load.done = load.done or threading.Event()
+        if done is not None:
+            done.wait()
             if load.error is not None:
                 raise load.error
             return load.value
@@ -170,7 +173,9 @@ class ChunkCache:
             with self._lock:
                 if self._loads.get(key) is load:
                     del self._loads[key]
-            load.done.set()
+                done = load.done
+            if done is not None:
+                done.set()
 
     def cached_among(self, keys: Sequence[Hashable]) -> set[Hashable]:
         """Return those of the keys that have an entry, whatever its stamp is."""

@@ -136,7 +136,8 @@ class InnerChunkReader(Protocol):
         region: Region,
         out: np.ndarray[Any, Any],
     ) -> bool:
-        """Decode ``region`` of an inner chunk into ``out``. ``codecs`` is the CodecPipeline of the inner chunks.
+        """Decode ``region`` of an inner chunk, for which ``cached`` has returned None unless it is a shard itself, into
+        ``out``. ``codecs`` is the CodecPipeline of the inner chunks.
 
         Return False when the inner chunk is missing; ``out`` is then unchanged.
         """

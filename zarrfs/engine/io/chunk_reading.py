@@ -90,14 +90,23 @@ def read_region(
     ``out`` is then unchanged. If ``errors`` is a list, an inner chunk that cannot be decoded reads as missing, and its
     error is appended.
     """
-    chain, decoder = codecs.chain, codecs.decoder
-    if chain.sharded:
-        return decoder.read_inner_chunks(source, region, out, _InnerChunks(entry, errors))
+    if codecs.chain.sharded:
+        return codecs.decoder.read_inner_chunks(source, region, out, _InnerChunks(entry, errors))
     if entry is not None:
         cached = entry.get()
         if cached is not None:
             out[...] = cached[region]
             return True
+    return _decode_region(codecs, source, region, out, entry)
+
+
+def _decode_region(
+    codecs: CodecPipeline, source: ByteSource, region: Region, out: Array, entry: CacheEntry | None
+) -> bool:
+    """Decode a region of one chunk that is not sharded and not cached. The other arguments are those of
+    ``read_region``.
+    """
+    chain, decoder = codecs.chain, codecs.decoder
     method = choose_method(chain, region, entry)
     if entry is not None and entry.keep and method is not ChunkMethod.KEEP and chain.compressed:
         entry.record_read(decoded_share(chain, region))
@@ -141,7 +150,9 @@ class _InnerChunks:
     ) -> bool:
         entry = None if self.entry is None else self.entry.child(coords)
         try:
-            return read_region(codecs, source, region, out, entry, self.errors)
+            if codecs.chain.sharded:
+                return read_region(codecs, source, region, out, entry, self.errors)
+            return _decode_region(codecs, source, region, out, entry)
         except CodecError as error:
             if self.errors is None:
                 raise

@@ -234,7 +234,7 @@ def choose_method(chain: CodecChain, region: Region, entry: CacheEntry | None) -
 
 def decoded_share(chain: CodecChain, region: Region) -> float:
     """Return which share of a chunk is decoded to read a region, by ``choose_method``, without caching the chunk."""
-    nbytes = chain.spec.nbytes
+    nbytes = chain.nbytes
     return chain.span(region) / nbytes if nbytes and chain.prefers_partial(region) else 1.0
 
 
@@ -242,7 +242,7 @@ def natively_decoded_share(chain: CodecChain, region: Region) -> float:
     """Return about which share of a chunk the native library decodes to read a region. It decodes single Blosc blocks
     also of chunks for which ``choose_method`` does not.
     """
-    nbytes = chain.spec.nbytes or 0
+    nbytes = chain.nbytes or 0
     is_divided = chain.supports_partial and nbytes >= MIN_DIVIDED_NBYTES
     return min(1.0, chain.span(region) / nbytes) if is_divided else 1.0
 

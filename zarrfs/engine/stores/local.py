@@ -177,13 +177,15 @@ class LocalStore(Store):
         try:
             self._links.check_directory(path.rpartition("/")[0])
             status = os.lstat(path)
+            if stat.S_ISREG(status.st_mode):
+                return status
             if stat.S_ISLNK(status.st_mode):
                 status = os.stat(self._links.resolve(path))
+                if stat.S_ISREG(status.st_mode):
+                    return status
         except OSError as error:
             raise_unless_missing(error, path)
             return None
-        if stat.S_ISREG(status.st_mode):
-            return status
         if not stat.S_ISDIR(status.st_mode):
             check_regular_file(path)
         return None

@@ -105,6 +105,9 @@ class CodecChain:
         supports_partial: whether decoding a region can cost less than decoding the chunk.
         direct: whether the decoded bytes are the memory of the decoded array, so that decompression can write into it.
         uncompressed: whether the stored bytes are the memory of an array.
+        sharded: whether a chunk consists of inner chunks.
+        compressed: whether the size of an encoded chunk depends on the data.
+        nbytes: the size of a decoded chunk in bytes, or None for variable-length elements.
     """
 
     def __init__(self, codecs: Sequence[Codec], spec: ChunkSpec) -> None:
@@ -134,6 +137,9 @@ class CodecChain:
             sizes.append(None if decoded_size is None else bytes_codec.encoded_size(decoded_size))
         self.bytes_codecs = tuple(zip(bytes_codecs, sizes[:-1], strict=True))
         self.encoded_size = sizes[-1]
+        self.nbytes = spec.nbytes
+        self.sharded = isinstance(self.array_bytes_codec, RegionCodec)
+        self.compressed = self.encoded_size is None
         self.max_encoded_size = self._max_encoded_size(sizes)
         self.has_views = all(codec.view(_empty_array(a)) is not None for codec, a in self.array_codecs)
         self.direct = self._is_direct()
@@ -146,9 +152,9 @@ class CodecChain:
 
     def _max_encoded_size(self, sizes: Sequence[int | None]) -> int | None:
         nbytes = self.array_bytes_spec.nbytes
-        if nbytes is None or self.spec.nbytes is None:
+        if nbytes is None or self.nbytes is None:
             return None
-        largest = max(nbytes, self.spec.nbytes, *(size or 0 for size in sizes))
+        largest = max(nbytes, self.nbytes, *(size or 0 for size in sizes))
         return intermediate_limit(largest)
 
     def _maps_regions(self) -> bool:
@@ -165,16 +171,6 @@ class CodecChain:
             return False
         return bool(codec.stored_dtype(self.array_bytes_spec.dtype) == spec.dtype)
 
-    @property
-    def sharded(self) -> bool:
-        """Whether a chunk consists of inner chunks."""
-        return isinstance(self.array_bytes_codec, RegionCodec)
-
-    @property
-    def compressed(self) -> bool:
-        """Whether the size of an encoded chunk depends on the data."""
-        return self.encoded_size is None
-
     def is_whole(self, region: Region) -> bool:
         """Return whether the region is the whole chunk."""
         # A loop instead of all(...): this runs for every small chunk, where a generator costs measurably more.
@@ -186,11 +182,11 @@ class CodecChain:
     @property
     def must_decode_parts(self) -> bool:
         """Whether chunks are too large to be decoded whole, even if they are read repeatedly."""
-        return self.supports_partial and (self.spec.nbytes or 0) > MAX_WHOLE_NBYTES
+        return self.supports_partial and (self.nbytes or 0) > MAX_WHOLE_NBYTES
 
     def prefers_partial(self, region: Region) -> bool:
         """Return whether decoding only the region costs less than decoding the whole chunk."""
-        nbytes = self.spec.nbytes
+        nbytes = self.nbytes
         if not self.supports_partial or nbytes is None or nbytes < MIN_PARTIAL_NBYTES:
             return False
         if not self.compressed or nbytes > MAX_WHOLE_NBYTES:
@@ -223,7 +219,7 @@ class CodecChain:
         """
         encoded = self.encoded_region(region)
         if encoded is None:
-            return self.spec.nbytes or 0
+            return self.nbytes or 0
         span = 0
         stride = 1
         for part, length in zip(reversed(encoded), reversed(self.array_bytes_spec.shape), strict=True):

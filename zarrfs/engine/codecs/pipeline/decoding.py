@@ -43,7 +43,7 @@ class ChunkDecoder:
         first = chain.bytes_codecs[0][0] if chain.bytes_codecs else None
         self._bytes_codecs = [(codec, size, codec is first) for codec, size in reversed(chain.bytes_codecs)]
         self._array_codecs = chain.array_codecs[::-1]
-        self._nbytes = chain.spec.nbytes
+        self._nbytes = chain.nbytes
         unknown_sizes = sum(size is None for _, size in chain.bytes_codecs)
         self._needs_bound = unknown_sizes > (1 if chain.max_encoded_size is None else 0)
         self._interpret_is_view = not chain.array_codecs and chain.direct

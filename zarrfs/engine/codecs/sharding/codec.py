@@ -93,6 +93,7 @@ class ShardingCodec(RegionCodec):
         self.index_codecs = tuple(index_codecs)
         self.index_location = index_location
         self._shard_layouts: dict[tuple[tuple[int, ...], str], ShardLayout] = {}
+        self._latest: tuple[ChunkSpec | None, ShardLayout | None] = None, None
         self._lock = threading.Lock()
 
     @classmethod
@@ -145,6 +146,9 @@ class ShardingCodec(RegionCodec):
 
     def shard_layout(self, spec: ChunkSpec) -> ShardLayout:
         """Return the layout of shards of ``spec``. It is computed once."""
+        latest, layout = self._latest
+        if latest is spec and layout is not None:
+            return layout
         key = (spec.shape, spec.dtype.str if not spec.dtype.fields else str(spec.dtype.descr))
         layout = self._shard_layouts.get(key)
         # Two arrays may share a codec and differ only in the fill value.
@@ -157,6 +161,7 @@ class ShardingCodec(RegionCodec):
                 layout = self._shard_layouts[key] = ShardLayout(
                     self.chunk_shape, self.codecs, self.index_codecs, self.index_location, spec
                 )
+        self._latest = spec, layout
         return layout
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -198,7 +203,10 @@ class ShardingCodec(RegionCodec):
             except CodecError as error:
                 raise _located(error, chunk) from error
 
-        for_each(read, zip(requested, sources, strict=True), self._readers(layout, source, sources))
+        if len(requested) == 1:
+            read((requested[0], sources[0]))
+        else:
+            for_each(read, zip(requested, sources, strict=True), self._readers(layout, source, sources))
         return True
 
     @staticmethod
@@ -207,7 +215,7 @@ class ShardingCodec(RegionCodec):
         if source.high_latency and any(isinstance(part, PartSource) for part in sources):
             return MAX_CONCURRENT_READS
         nbytes = layout.chunk_spec.nbytes
-        parallel = len(sources) > 1 and nbytes is not None and nbytes >= MIN_PARALLEL_DECODED_NBYTES
+        parallel = nbytes is not None and nbytes >= MIN_PARALLEL_DECODED_NBYTES
         return CORES if parallel else 1
 
     def first_missing(self, source: ByteSource, region: Region, spec: ChunkSpec) -> tuple[int, ...] | None:

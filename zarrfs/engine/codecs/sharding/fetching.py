@@ -118,7 +118,7 @@ def fetch_inner_chunks(
     if not source.in_memory and (chain.supports_partial or chain.sharded):
         limit = _max_whole_nbytes(source, chain)
         at_once = [c for c in requested if c.nbytes < limit or not _is_partial(chain, c.region)]
-    if source.in_memory or sum(c.nbytes for c in at_once) >= WHOLE_SHARE * (size - index_nbytes):
+    if source.in_memory or sum([c.nbytes for c in at_once]) >= WHOLE_SHARE * (size - index_nbytes):
         return _fetch_whole(source, requested)
     fetched = _fetch_ranges(source, at_once) if at_once else []
     if len(at_once) == len(requested):
@@ -158,28 +158,38 @@ def _fetch_whole(source: ByteSource, requested: Sequence[InnerChunk]) -> list[By
 
 def _fetch_ranges(source: ByteSource, requested: Sequence[InnerChunk]) -> list[BufferSource]:
     """Fetch the inner chunks, nearby ones in one range. Return a source for each, in the given order."""
-    order = sorted(range(len(requested)), key=lambda i: requested[i].offset)
-    groups: list[list[int]] = []
-    ranges: list[tuple[int, int]] = []
-    for i in order:
-        start, stop = requested[i].offset, requested[i].offset + requested[i].nbytes
-        if ranges and start <= ranges[-1][1] + COALESCING_GAP:
-            ranges[-1] = (ranges[-1][0], max(ranges[-1][1], stop))
-            groups[-1].append(i)
-        else:
-            ranges.append((start, stop))
-            groups.append([i])
-    fetched = source.read_ranges([ByteRange(start, stop - start) for start, stop in ranges])
+    ranges, groups = _coalesce(requested)
+    fetched = source.read_ranges(ranges)
     if fetched is None:
         raise CodecError("the shard was deleted while it was being read")
     sources: dict[int, BufferSource] = {}
-    for group, (start, stop), data in zip(groups, ranges, fetched, strict=True):
-        view = memoryview(data)
-        if len(view) != stop - start:
+    for group, (start, length), data in zip(groups, ranges, fetched, strict=True):
+        if len(data) != length:
             raise CodecError(
-                f"{len(view)} bytes of {stop - start} were read at offset {start}: the shard is truncated"
+                f"{len(data)} bytes of {length} were read at offset {start}: the shard is truncated"
             )
+        view = memoryview(data)
         for i in group:
             begin = requested[i].offset - start
             sources[i] = BufferSource(view[begin : begin + requested[i].nbytes])
     return [sources[i] for i in range(len(requested))]
+
+
+def _coalesce(requested: Sequence[InnerChunk]) -> tuple[list[ByteRange], list[list[int]]]:
+    """Return the ranges that contain the inner chunks, and for each range the positions of its inner chunks."""
+    if len(requested) == 1:
+        return [ByteRange(requested[0].offset, requested[0].nbytes)], [[0]]
+    groups: list[list[int]] = []
+    ranges: list[ByteRange] = []
+    end = 0
+    for i in sorted(range(len(requested)), key=lambda i: requested[i].offset):
+        start, stop = requested[i].offset, requested[i].offset + requested[i].nbytes
+        if ranges and start <= end + COALESCING_GAP:
+            end = max(end, stop)
+            ranges[-1] = ByteRange(ranges[-1].start, end - ranges[-1].start)
+            groups[-1].append(i)
+        else:
+            end = stop
+            ranges.append(ByteRange(start, end - start))
+            groups.append([i])
+    return ranges, groups

@@ -93,24 +93,22 @@ class ShardLayout:
         spans = []
         axes = []
         for part, length in zip(region, self.chunk_spec.shape, strict=True):
-            if part.stop <= part.start:
+            start, stop = part.start, part.stop
+            if stop <= start:
                 return
-            first, last = part.start // length, (part.stop - 1) // length
-            spans.append(slice(first, last + 1))
             axis = []
-            for i in range(first, last + 1):
-                begin = i * length
-                low, high = max(part.start, begin), min(part.stop, begin + length)
-                axis.append(
-                    (i, slice(low - begin, high - begin, 1), slice(low - part.start, high - part.start, 1))
-                )
+            first = i = start // length
+            begin = i * length
+            low = start
+            while low < stop:
+                end = begin + length
+                high = stop if stop < end else end
+                axis.append((i, slice(low - begin, high - begin, 1), slice(low - start, high - start, 1)))
+                i += 1
+                low = begin = end
+            spans.append(slice(first, i))
             axes.append(axis)
         entries = index[tuple(spans)].reshape(-1, 2).tolist()
         for (offset, nbytes), parts in zip(entries, product(*axes), strict=True):
-            yield InnerChunk(
-                tuple(p[0] for p in parts),
-                offset,
-                nbytes,
-                tuple(p[1] for p in parts),
-                tuple(p[2] for p in parts),
-            )
+            coords, inner, target = zip(*parts, strict=True) if parts else ((), (), ())
+            yield InnerChunk(coords, offset, nbytes, inner, target)
