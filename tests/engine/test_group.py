@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import re
 import weakref
 from contextlib import nullcontext
 from itertools import islice
@@ -14,8 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
+from click.testing import CliRunner
 
 import zarrfs
+from zarrfs.cli.main import main
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
@@ -386,3 +389,26 @@ def test_a_local_directory_with_the_name_of_a_separator_is_no_member(tmp_path: P
         folder.mkdir(exist_ok=True)
         (folder / "zarr.json").write_bytes(GROUP_DOCUMENT)
     assert [path for path, _ in islice(zarrfs.open_group(tmp_path).walk(), 5)] == ["a"]
+
+
+@pytest.mark.parametrize("kind", ["directory", "link without target"])
+@pytest.mark.parametrize("name", ["zarr.json", ".zarray", ".zgroup", "attributes.json"])
+def test_a_document_that_is_not_a_file_is_an_error(name: str, kind: str, tmp_path: Path) -> None:
+    """Such a member was omitted from listings."""
+    zarrfs.create_group(tmp_path / "g").create_array("a", data=[1])
+    document = tmp_path / "g" / "bad" / name
+    document.parent.mkdir()
+    if kind == "directory":
+        document.mkdir()
+    else:
+        document.symlink_to("missing")
+    group = zarrfs.open_group(tmp_path / "g")
+    for access in (
+        lambda: group["bad"],
+        lambda: group.get("bad"),
+        lambda: zarrfs.open(tmp_path / "g" / "bad"),
+    ):
+        with pytest.raises(zarrfs.MetadataError, match=f"bad/{re.escape(name)} is not a regular file"):
+            access()
+    result = CliRunner().invoke(main, ["tree", str(tmp_path / "g")])
+    assert f"bad/{name} is not a regular file; expected a metadata document" in result.output

@@ -97,6 +97,7 @@ def _not_found_message(store: Store, path: str) -> str:
     message = f"{where}: no Zarr array or group here (no zarr.json, .zarray or .zgroup)"
     if not store.listable:
         return message
+    formats.check_document_files(store, path)
     listing = store.list_dir(path)
     names = [*listing.prefixes, *listing.keys]
     if not names:

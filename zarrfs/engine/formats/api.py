@@ -5,7 +5,7 @@ The rest of the engine does not distinguish formats.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -15,17 +15,18 @@ from zarrfs.engine.formats.base import NodeKeys, NodeKind
 from zarrfs.engine.formats.consolidation import Consolidation, V2Consolidation, V3Consolidation
 from zarrfs.engine.formats.features import FormatFeatures
 from zarrfs.engine.formats.json_document import convert_unexpected_errors, document_limit, location
-from zarrfs.engine.formats.paths import is_node_name
+from zarrfs.engine.formats.paths import is_node_name, join
 from zarrfs.engine.formats.registry import WRITABLE_FORMATS, all_formats, check_format, format_named
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.stores.base import Buffer, Store
-from zarrfs.errors import UnsupportedError
+from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.logs import logger
 
 __all__ = [
     "WRITABLE_FORMATS",
     "array_from_document",
     "array_template",
+    "check_document_files",
     "check_format",
     "check_path",
     "check_writable",
@@ -35,6 +36,7 @@ __all__ = [
     "consolidation",
     "copy_root_document",
     "document_keys",
+    "documents_first",
     "features",
     "is_consolidated",
     "new_fill_value",
@@ -208,6 +210,16 @@ def node_document_keys(store: Store, path: str) -> tuple[str, ...]:
     return ()
 
 
+def check_document_files(store: Store, path: str) -> None:
+    """Raise MetadataError if there is no node at the path because something else than a file has the name of its
+    document: a directory, or a link without a target.
+    """
+    for name in ("zarr.json", ".zarray", ".zgroup", "attributes.json"):
+        key = join(path, name)
+        if store.is_irregular(key):
+            raise MetadataError(f"{store.url}/{key} is not a regular file; expected a metadata document")
+
+
 def node_keys(store: Store, *paths: str) -> list[NodeKeys]:
     """Return where the nodes at the paths, and all nodes below them, are stored.
 
@@ -215,6 +227,40 @@ def node_keys(store: Store, *paths: str) -> list[NodeKeys]:
     """
     format_ = next((known for _, known in all_formats() if known.kind(store, paths[0]) is not None), None)
     return [NodeKeys((), (path,)) if format_ is None else format_.node_keys(store, path) for path in paths]
+
+
+DOCUMENT_NAMES = (
+    "zarr.json",
+    ".zarray",
+    ".zgroup",
+    ".zattrs",
+    ".zmetadata",
+    "attributes.json",
+    "meta",
+    "attrs",
+)
+"""The last segments of the keys of documents, in all formats except the draft of 2019."""
+
+
+def documents_first(keys: Iterable[str], *, only_documents: bool = False) -> list[str]:
+    """Return the keys of a hierarchy in the order in which they are deleted: documents, those of groups before those of
+    their members, and then chunks. They are written in the reverse order.
+
+    A process that is killed in between then leaves no array with missing chunks.
+    """
+    documents, others = [], []
+    for key in keys:
+        if _is_document(key):
+            documents.append(key)
+        elif not only_documents:
+            others.append(key)
+    documents.sort(key=lambda key: (key.rpartition("/")[2] not in DOCUMENT_NAMES, key.count("/")))
+    return documents + others
+
+
+def _is_document(key: str) -> bool:
+    # Those of the draft of 2019 are below meta/root.
+    return key.rpartition("/")[2] in DOCUMENT_NAMES or "/meta/root" in f"/{key}"
 
 
 def copy_root_document(source: Store, target: Store) -> None:

@@ -25,18 +25,22 @@ __all__ = ["Tree", "delete_node", "draw_tree", "move_node", "replacing", "tree"]
 def delete_node(store: Store, path: str) -> None:
     """Delete a node and everything below it, at all keys that its format uses.
 
-    The metadata documents of the node are deleted first, so that an interruption does not leave an array with missing
-    chunks.
+    Metadata documents are deleted first, so that an interruption does not leave an array with missing chunks.
     """
     keys = formats.node_keys(store, path)[0]
-    for key in formats.node_document_keys(store, path):
+    documents = formats.node_document_keys(store, path)
+    is_group = formats.read_kind(store, path) == "group"
+    for key in documents:
         store.delete(key)
-    _delete(store, keys)
+    _delete(store, keys, has_members=is_group)
 
 
-def _delete(store: Store, node_keys: NodeKeys) -> None:
+def _delete(store: Store, node_keys: NodeKeys, *, has_members: bool) -> None:
     for key in node_keys.keys:
         store.delete(key)
+    for prefix in node_keys.prefixes if has_members else ():
+        for key in formats.documents_first(store.list_prefix(prefix), only_documents=True):
+            store.delete(key)
     for prefix in node_keys.prefixes:
         store.delete_prefix(prefix)
 
@@ -44,9 +48,13 @@ def _delete(store: Store, node_keys: NodeKeys) -> None:
 def move_node(store: Store, source: str, target: str) -> None:
     """Move a node and everything below it from path ``source`` to path ``target``, which must be empty.
 
-    The metadata documents are deleted first and written last, so that the node exists at neither path during the move.
+    If the store cannot rename, everything is copied before the old keys are deleted, which needs space for both. The
+    documents are written last and deleted first, so that an interruption leaves complete arrays at both paths.
     """
     old, new = formats.node_keys(store, source, target)
+    if not store.renames:
+        _move_keys(store, old, new)
+        return
     documents = {key: value for key in old.keys if (value := store.get(key)) is not None}
     for key in documents:
         store.delete(key)
@@ -55,6 +63,33 @@ def move_node(store: Store, source: str, target: str) -> None:
     for old_key, new_key in zip(old.keys, new.keys, strict=True):
         if old_key in documents:
             store.set(new_key, documents[old_key])
+
+
+def _move_keys(store: Store, old: NodeKeys, new: NodeKeys) -> None:
+    """Copy all keys of a node, and delete the old ones. If copying fails, the copies are deleted."""
+    names = dict(zip(old.keys, new.keys, strict=True))
+    for old_prefix, new_prefix in zip(old.prefixes, new.prefixes, strict=True):
+        start = len(old_prefix)
+        names |= {
+            key: f"{new_prefix}/{key[start:].lstrip('/')}".lstrip("/")
+            for key in store.list_prefix(old_prefix)
+        }
+    try:
+        _copy_keys(store, names)
+    except BaseException:
+        for key in formats.documents_first(names.values()):
+            store.delete(key)
+        raise
+    for key in formats.documents_first(names):
+        store.delete(key)
+
+
+def _copy_keys(store: Store, names: Mapping[str, str]) -> None:
+    """Copy values to other keys, documents last."""
+    for key in reversed(formats.documents_first(names)):
+        value = store.get(key)
+        if value is not None:
+            store.set(names[key], value)
 
 
 STAGING = ".zarrfs-copy-"
@@ -98,8 +133,10 @@ def replacing(store: Store, path: str) -> Iterator[Store]:
         raise
     old = formats.node_keys(store, path)[0]
     new = formats.node_keys(staging_store, path)[0]
-    if store.renames or _can_be_copied(store, old, staging):
+    if store.renames:
         _exchange(store, path, old, new, staging_store, staging)
+    elif _can_be_copied(store, old, staging):
+        _exchange_copies(store, path, old, new, staging_store, staging)
     else:
         _delete_and_move(store, path, old, new, staging_store, staging)
     store.delete_prefix(staging)
@@ -117,21 +154,22 @@ def _can_be_copied(store: Store, old: NodeKeys, staging: str) -> bool:
 def _exchange(
     store: Store, path: str, old: NodeKeys, new: NodeKeys, staging_store: StagingStore, staging: str
 ) -> None:
-    """Move the old node aside and the new one to its path. If a step fails, the old node is restored."""
+    """Rename the old node aside and the new one to its path. If a step fails, the old node is restored."""
     aside = f"{staging}/old"
     is_aside = False
-    # Values are moved one by one if the store cannot rename. A killed process must not leave documents without chunks.
-    first = (
-        old.keys if store.renames else dict.fromkeys((*old.keys, *formats.node_document_keys(store, path)))
-    )
-    documents = {key: bytes(value) for key in first if (value := store.get(key)) is not None}
+    documents = {key: bytes(value) for key in old.keys if (value := store.get(key)) is not None}
     try:
         for key in documents:
             store.delete(key)
         for prefix in old.prefixes:
             store.move_prefix(prefix, f"{aside}/{prefix}".rstrip("/"))
         is_aside = True
-        _move_from_staging(store, path, new, staging_store)
+        for prefix in new.prefixes:
+            store.move_prefix(f"{staging_store.prefix}/{prefix}".rstrip("/"), prefix)
+        for key in new.keys:
+            value = staging_store.get(key)
+            if value is not None:
+                store.set(key, value)
     except BaseException as error:
         try:
             if is_aside:
@@ -142,24 +180,58 @@ def _exchange(
                 store.set(key, value)
             store.delete_prefix(staging)
         except StoreError as second:
-            raise StoreError(
-                f"{store.url}: {path or '/'!r} could not be replaced ({error}) and could not be restored ({second}); "
-                f"what is left of the old node is below {aside!r}, and of the replacement below "
-                f"{staging_store.prefix!r}",
-                second.errno,
-            ) from error
+            raise _not_restored_error(store, path, error, second, staging_store, aside) from error
         raise
+
+
+def _exchange_copies(
+    store: Store, path: str, old: NodeKeys, new: NodeKeys, staging_store: StagingStore, staging: str
+) -> None:
+    """Copy the old node aside, delete it, and copy the new one to its path. If a step fails, the old node is restored.
+
+    At each time an array is complete, or it does not exist.
+    """
+    aside = f"{staging}/old"
+    listed = [key for prefix in old.prefixes for key in store.list_prefix(prefix)]
+    keys = [key for key in dict.fromkeys((*old.keys, *listed)) if not key.startswith(f"{staging}/")]
+    try:
+        _copy_keys(store, {key: f"{aside}/{key}" for key in keys})
+    except BaseException:
+        store.delete_prefix(staging)
+        raise
+    try:
+        for key in formats.documents_first(keys):
+            store.delete(key)
+        _copy_from_staging(store, new, staging_store)
+    except BaseException as error:
+        try:
+            _delete_except(store, new, staging)
+            _copy_keys(store, {f"{aside}/{key}": key for key in keys})
+            store.delete_prefix(staging)
+        except StoreError as second:
+            raise _not_restored_error(store, path, error, second, staging_store, aside) from error
+        raise
+
+
+def _not_restored_error(
+    store: Store, path: str, error: BaseException, second: StoreError, staging_store: StagingStore, aside: str
+) -> StoreError:
+    return StoreError(
+        f"{store.url}: {path or '/'!r} could not be replaced ({error}) and could not be restored ({second}); "
+        f"what is left of the old node is below {aside!r}, and of the replacement below {staging_store.prefix!r}",
+        second.errno,
+    )
 
 
 def _delete_and_move(
     store: Store, path: str, old: NodeKeys, new: NodeKeys, staging_store: StagingStore, staging: str
 ) -> None:
-    """Delete the old node, its documents first, and move the new one to its path."""
+    """Delete the old node, its documents first, and copy the new one to its path."""
     try:
         for key in formats.node_document_keys(store, path):
             store.delete(key)
         _delete_except(store, old, staging)
-        _move_from_staging(store, path, new, staging_store)
+        _copy_from_staging(store, new, staging_store)
     except StoreError as error:
         raise StoreError(
             f"{store.url}: {path or '/'!r} could not be replaced and may be incomplete: {error}; the complete "
@@ -171,30 +243,17 @@ def _delete_and_move(
 def _delete_except(store: Store, node_keys: NodeKeys, staging: str) -> None:
     """Delete what a node consists of, but not what is below the staging prefix."""
     if "" not in node_keys.prefixes:
-        _delete(store, node_keys)
+        _delete(store, node_keys, has_members=True)
         return
-    for key in list(store.list_prefix()):
+    for key in formats.documents_first(store.list_prefix()):
         if not key.startswith(f"{staging}/"):
             store.delete(key)
 
 
-def _move_from_staging(store: Store, path: str, new: NodeKeys, staging_store: StagingStore) -> None:
-    """Move the staged node to its path, where nothing is. Its documents are written last.
-
-    The staged node stays complete until all of it is at its path, unless the store renames.
-    """
-    if store.renames:
-        for prefix in new.prefixes:
-            store.move_prefix(f"{staging_store.prefix}/{prefix}".rstrip("/"), prefix)
-        keys = list(new.keys)
-    else:
-        documents = formats.node_document_keys(staging_store, path)
-        keys = [key for prefix in new.prefixes for key in staging_store.list_prefix(prefix)]
-        keys = [*(key for key in keys if key not in documents), *documents, *new.keys]
-    for key in keys:
-        value = staging_store.get(key)
-        if value is not None:
-            store.set(key, value)
+def _copy_from_staging(store: Store, new: NodeKeys, staging_store: StagingStore) -> None:
+    """Copy the staged node, which stays complete, to its path, where nothing is. Documents are written last."""
+    listed = [key for prefix in new.prefixes for key in staging_store.list_prefix(prefix)]
+    _copy_keys(store, {f"{staging_store.prefix}/{key}": key for key in dict.fromkeys((*listed, *new.keys))})
 
 
 class Tree(str):

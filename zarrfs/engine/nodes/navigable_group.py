@@ -93,6 +93,7 @@ class NavigableGroup(StoredNode[GroupSpec]):
         path = self._join(relative)
         spec = listed or formats.read_node(self._store, path, **self._access.reading)
         if spec is None:
+            formats.check_document_files(self._store, path)
             return None
         if listed is None and self.uses_consolidated:
             warn_of_omission(self._store, path)

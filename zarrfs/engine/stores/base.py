@@ -266,6 +266,12 @@ class Store(ABC):
         """Return whether the key exists."""
         return self.size(key) is not None
 
+    def is_irregular(self, key: str) -> bool:
+        """Return whether something that is not a value has the name of the key, which is missing then: in a file system
+        a directory or a link without target. Only stores of local files return True.
+        """
+        return False
+
     # -- listing -----------------------------------------------------------------------------------------------
 
     @abstractmethod

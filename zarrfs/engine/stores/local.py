@@ -249,6 +249,10 @@ class LocalStore(Store):
         if prefix:
             self._path(prefix)
 
+    def is_irregular(self, key: str) -> bool:
+        path = self._path(key)
+        return os.path.lexists(path) and not os.path.isfile(path)
+
     # -- writing -----------------------------------------------------------------------------------------------
 
     def set(self, key: str, value: Buffer) -> None:

@@ -58,6 +58,9 @@ class PluginStore(WrapperStore):
     def exists(self, key: str) -> bool:
         return self._call(lambda: self.store.exists(key))
 
+    def is_irregular(self, key: str) -> bool:
+        return self._call(lambda: self.store.is_irregular(key))
+
     def list_dir(self, prefix: str = "") -> Listing:
         return self._call(lambda: self.store.list_dir(prefix))
 

@@ -58,6 +58,9 @@ class PrefixStore(Store):
     def version(self, key: str) -> Hashable | None:
         return self.store.version(self._full_key(key))
 
+    def is_irregular(self, key: str) -> bool:
+        return self.store.is_irregular(self._full_key(key))
+
     def list_dir(self, prefix: str = "") -> Listing:
         return self.store.list_dir(self._full_prefix(prefix))
 

@@ -54,6 +54,9 @@ class WrapperStore(Store):
         self._before("version", key)
         return self.store.version(key)
 
+    def is_irregular(self, key: str) -> bool:
+        return self.store.is_irregular(key)
+
     def list_dir(self, prefix: str = "") -> Listing:
         self._before("list_dir", prefix)
         return self.store.list_dir(prefix)
