@@ -429,3 +429,165 @@ def test_only_regular_files_are_opened(kind: str, tmp_path: Path) -> None:
     (tmp_path / "d.h5").mkdir()
     with pytest.raises(StoreError, match="is not a regular file"):
         from_hdf5(tmp_path / "d.h5", tmp_path / "t.zarr")
+
+
+# -- dimensions and missing values of netCDF -----------------------------------------------------------------------
+
+
+def weather() -> xarray.Dataset:
+    """A dataset with coordinates, a dimension without coordinate, missing values of both kinds and text."""
+    temperature = np.arange(24.0).reshape(2, 3, 4)
+    temperature[temperature % 5 == 0] = np.nan
+    dataset = xarray.Dataset(
+        {
+            "temperature": (("time", "y", "x"), temperature, {"units": "K"}),
+            "count": (("y", "x"), np.where(np.eye(3, 4), np.nan, 2.0)),
+            "plain": (("time", "q"), np.arange(10, dtype="u1").reshape(2, 5)),
+            "flag": ("x", np.array([True, False, True, False])),
+            "name": ("y", np.array(["a", "größe", "ccc"], object)),
+            "scalar": ((), np.float32(3)),
+        },
+        {
+            "time": np.array(["2020-01-01", "2020-01-02"], "M8[ns]"),
+            "y": np.arange(3.0) * 2,
+            "x": ("x", np.arange(4) * 5.0, {"units": "m"}),
+            "latitude": (("y", "x"), np.zeros((3, 4))),
+        },
+        {"title": "Weather"},
+    )
+    dataset["temperature"].encoding["_FillValue"] = -9.0
+    dataset["count"].encoding.update(_FillValue=5, dtype="i4")
+    return dataset
+
+
+@pytest.mark.parametrize("suffix", ["nc", "h5"])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_xarray_reads_the_same_dataset_from_the_file(zarr_format: Any, suffix: str, tmp_path: Path) -> None:
+    weather().to_zarr(tmp_path / "a.zarr", zarr_format=zarr_format, consolidated=False)
+    file = tmp_path / f"a.{suffix}"
+    to_hdf5(tmp_path / "a.zarr", file)
+    from_hdf5(file, tmp_path / "b.zarr", zarr_format=zarr_format)
+    expected = xarray.open_dataset(tmp_path / "a.zarr", engine="zarrfs").load()
+    assert expected["count"].isnull().sum() == 3
+    for location, engine in ((file, "h5netcdf"), (tmp_path / "b.zarr", "zarrfs")):
+        actual = xarray.open_dataset(location, engine=engine).load()
+        for item in (*actual.variables.values(), *expected.variables.values()):
+            item.attrs.pop("DIMENSION_LABELS", None)
+        xarray.testing.assert_identical(actual, expected)
+        for name in ("temperature", "count"):
+            assert actual[name].encoding["_FillValue"] == expected[name].encoding["_FillValue"]
+            assert actual[name].dtype == expected[name].dtype
+    with h5py.File(file) as content:
+        assert content["count"].attrs["_FillValue"].dtype == np.int32
+        assert content["temperature"].dims[2][0] == content["x"] == content["count"].dims[1][0]
+        assert content["x"].attrs["NAME"] == b"x"
+        assert content["q"].attrs["NAME"].startswith(b"This is a netCDF dimension but not a netCDF variable")
+        assert "DIMENSION_LABELS" not in content["count"].attrs or suffix == "h5"
+
+
+def test_a_file_of_netcdf_converts_to_zarr_and_back(tmp_path: Path) -> None:
+    weather().to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    for zarr_format in (2, 3):
+        from_hdf5(tmp_path / "a.nc", tmp_path / f"{zarr_format}.zarr", zarr_format=zarr_format)
+        to_hdf5(tmp_path / f"{zarr_format}.zarr", tmp_path / f"{zarr_format}.nc")
+        with (
+            xarray.open_dataset(tmp_path / "a.nc", engine="h5netcdf") as expected,
+            xarray.open_dataset(tmp_path / f"{zarr_format}.nc", engine="h5netcdf") as actual,
+        ):
+            xarray.testing.assert_identical(actual, expected)
+
+
+Members = dict[str, tuple[tuple[int, ...], tuple[str | None, ...]]]
+
+
+@pytest.mark.parametrize(
+    ("members", "expected"),
+    [
+        ({"0": ((4, 8), ("y", "x")), "1": ((4, 4), ("y", "x"))}, {"0": ("y", "x"), "1": ("y", "x_4")}),
+        ({"x": ((4, 3), ("y", "x"))}, {"x": ("y", "x_3")}),
+        ({"x": ((3,), ("x",)), "g/a": ((3,), ("x",)), "g/b": ((4,), ("x",))}, {"x": ("x",)}),
+        ({"a": ((0, 3), ("t", "x")), "t": ((0,), ("t",))}, {"a": ("t", "x"), "t": ("t",)}),
+        ({"a": ((2, 3), ("y", None))}, {"a": ("phony_dim_0", "phony_dim_1")}),
+        ({"a": ((2, 3), ("y/z", "x"))}, {"a": ("phony_dim_0", "phony_dim_1")}),
+        ({"g/a": ((2,), ("x",)), "b": ((3,), ("g",))}, {"b": ("g_3",)}),
+    ],
+)
+def test_dimensions_whose_name_is_taken_keep_it_as_label(
+    members: Members, expected: dict[str, tuple[str, ...]], tmp_path: Path
+) -> None:
+    group = zarrfs.create_group(tmp_path / "a.zarr")
+    for path, (shape, names) in members.items():
+        group.create_array(path, shape=shape, dtype="u1", dimension_names=names)
+    to_hdf5(tmp_path / "a.zarr", tmp_path / "a.nc")
+    with xarray.open_dataset(tmp_path / "a.nc", engine="h5netcdf", phony_dims="access") as dataset:
+        assert {name: item.dims for name, item in dataset.variables.items()} == expected
+    from_hdf5(tmp_path / "a.nc", tmp_path / "b.zarr")
+    back = zarrfs.open_group(tmp_path / "b.zarr")
+    assert {path: back[path].dimension_names for path in members} == {
+        path: names for path, (_, names) in members.items()
+    }
+
+
+def test_a_coordinate_is_shared_with_the_groups_below(tmp_path: Path) -> None:
+    group = zarrfs.create_group(tmp_path / "a.zarr")
+    for path in ("x", "g/a"):
+        group.create_array(path, data=np.arange(3), dimension_names=("x",))
+    group.create_array("g/b", data=np.arange(4), dimension_names=("x",))
+    to_hdf5(tmp_path / "a.zarr", tmp_path / "a.nc")
+    with h5py.File(tmp_path / "a.nc") as file:
+        assert file["g/a"].dims[0][0] == file["x"]
+        # netCDF4 takes the nearest dimension of a name.
+        assert file["g/b"].dims[0][0] == file["g/x_4"]
+        assert sorted(file["g"]) == ["a", "b", "x_4"]
+
+
+def test_attributes_of_dimension_scales_are_not_taken_from_the_source(tmp_path: Path) -> None:
+    attributes = {"CLASS": "a", "NAME": "b", "DIMENSION_LIST": [1], "REFERENCE_LIST": "c", "unit": "m"}
+    group = zarrfs.create_group(tmp_path / "a.zarr")
+    group.create_array("x", data=np.arange(3), dimension_names=("x",), attributes=attributes)
+    to_hdf5(tmp_path / "a.zarr", tmp_path / "a.nc")
+    with xarray.open_dataset(tmp_path / "a.nc", engine="h5netcdf") as dataset:
+        assert dataset["x"].attrs == {"unit": "m"}
+        assert dataset["x"].dims == ("x",)
+
+
+@pytest.mark.parametrize("attributes", [{"big": 10**30}, {"a": "x\0y"}, {"": 1}])
+def test_an_attribute_that_hdf5_cannot_store_names_its_member(
+    attributes: dict[str, Any], tmp_path: Path
+) -> None:
+    group = zarrfs.create_group(tmp_path / "a.zarr")
+    group.create_array("a", data=np.arange(3), attributes=attributes)
+    group.create_array("b", data=np.arange(3))
+    with pytest.raises(IncompleteCopyError, match=r"a \(HDF5 cannot store the attribute"):
+        to_hdf5(tmp_path / "a.zarr", tmp_path / "a.h5")
+    to_hdf5(tmp_path / "a.zarr", tmp_path / "a.h5", skip_broken=True)
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert list(file) == ["b"]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_text_of_fixed_length_becomes_text_of_variable_length(zarr_format: Any, tmp_path: Path) -> None:
+    values = np.array(["a", "größe", ""], "U7")
+    zarrfs.create_array(tmp_path / "a.zarr", data=values, zarr_format=zarr_format)
+    to_hdf5(tmp_path / "a.zarr", tmp_path / "a.h5")
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file["data"].asstr()[...].tolist() == values.tolist()
+
+
+def test_booleans_are_marked_in_netcdf(tmp_path: Path) -> None:
+    zarrfs.create_group(tmp_path / "a.zarr").create_array("a", data=np.array([True, False]))
+    to_hdf5(tmp_path / "a.zarr", tmp_path / "a.nc")
+    from_hdf5(tmp_path / "a.nc", tmp_path / "b.zarr")
+    array = zarrfs.open_array(tmp_path / "b.zarr", "a")
+    assert (array.dtype, dict(array.attrs)) == (np.dtype(bool), {})
+    with h5py.File(tmp_path / "a.nc") as file:
+        assert file["a"].attrs["dtype"] == b"bool"
+
+
+def test_more_datasets_than_an_attribute_of_64_kib_can_list_share_a_dimension(tmp_path: Path) -> None:
+    group = zarrfs.create_group({})
+    for number in range(4200):
+        group.create_array(f"a{number}", shape=(1,), dtype="u1", dimension_names=("x",))
+    to_hdf5(group, tmp_path / "a.nc")
+    with h5py.File(tmp_path / "a.nc") as file:
+        assert file["a4199"].dims[0][0] == file["x"] == file["a0"].dims[0][0]

@@ -22,7 +22,7 @@ from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.dimension_names import DIMENSIONS, dimension_names_from_attributes
 from zarrfs.engine.model import ArraySpec
 
-__all__ = ["FILL_VALUE", "convert_conventions", "effective_fill_value", "encode_missing"]
+__all__ = ["FILL_VALUE", "convert_conventions", "decode_missing", "effective_fill_value", "encode_missing"]
 
 FILL_VALUE = "_FillValue"
 
@@ -71,7 +71,7 @@ def effective_fill_value(spec: ArraySpec) -> Any:
 def _with_missing_as_fill(spec: ArraySpec, all_stored: Callable[[], bool]) -> ArraySpec:
     """Return the spec for a format whose fill value is the missing value."""
     dtype = _dtype(spec)
-    missing = _decode_missing(spec.attributes.get(FILL_VALUE), dtype)
+    missing = decode_missing(spec.attributes.get(FILL_VALUE), dtype)
     other_attributes = {key: value for key, value in spec.attributes.items() if key != FILL_VALUE}
     if missing is not None and (_same_value(missing, spec.fill_value) or all_stored()):
         return replace(spec, fill_value=missing, attributes=other_attributes)
@@ -123,7 +123,7 @@ def _encode_float(value: Any) -> str:
     return base64.b64encode(struct.pack("<d", float(value))).decode("ascii")
 
 
-def _decode_missing(value: Any, dtype: np.dtype[Any]) -> Any:
+def decode_missing(value: Any, dtype: np.dtype[Any]) -> Any:
     """Decode the missing value of an attribute. None if the value is invalid or not representable in ``dtype``."""
     try:
         if dtype.kind == "f":

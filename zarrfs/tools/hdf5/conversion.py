@@ -7,7 +7,6 @@ represent, such as references and variable-length arrays, are reported and make 
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,12 +27,15 @@ from zarrfs.tools.copying.block_grid import Block, blocks_to_copy, stored_region
 from zarrfs.tools.copying.reports import CopyReport, incomplete_copy_error
 from zarrfs.tools.copying.walking import readable_nodes
 from zarrfs.tools.hdf5.attributes import FILL_VALUE, attributes_of, dimension_names, encoded_missing
+from zarrfs.tools.hdf5.dimensions import write_dimensions
+from zarrfs.tools.hdf5.new_attributes import BOOL_MARK, dataset_attributes, set_attributes
 from zarrfs.tools.hdf5.objects import BLOCK_NBYTES, Entry, check_internal, objects, stored_blocks
 from zarrfs.tools.hdf5.output import HDF5Output
 
 __all__ = ["from_hdf5", "is_hdf5", "to_hdf5"]
 
 SUFFIXES = (".h5", ".hdf5", ".hdf", ".nc", ".he5", ".nwb", ".ims")
+NETCDF_SUFFIX = ".nc"
 DATASET_NAME = "data"
 """The name of the dataset if an array is copied to a file."""
 
@@ -134,6 +136,8 @@ def _copy_dataset(
     is_text = h5py.check_string_dtype(item.dtype) is not None and item.dtype.kind == "O"
     if item.dtype.hasobject and not is_text:
         raise UnsupportedError(f"Zarr has no data type for {item.dtype}")
+    if item.dtype.kind == "b" and attributes.items() >= BOOL_MARK.items():
+        del attributes["dtype"]  # for netCDF
     features = formats.features(options.get("zarr_format", 3))
     names = dimension_names(item)
     arguments: dict[str, Any] = {
@@ -188,7 +192,11 @@ def to_hdf5(
 ) -> CopyReport:
     """Copy an array, or a group and all nodes below it, into a new HDF5 file. Returns one line for each node.
 
-    An array becomes the dataset ``data`` in the root group.
+    An array becomes the dataset ``data`` in the root group. Named dimensions become dimension scales, and missing
+    values the attribute ``_FillValue``, so that netCDF4 and xarray read the same dataset. A coordinate (an array with
+    the name of its only dimension) is a scale; a dimension without coordinate gets a scale without values. The
+    attributes of a file ``.nc`` have types of netCDF. Those of other files have types of h5py, and dimensions also have
+    labels. Text is stored as UTF-8 of variable length.
 
     ``skip_broken`` skips members that are broken or that HDF5 cannot represent; they are in ``missing`` of the result.
 
@@ -208,13 +216,19 @@ def to_hdf5(
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
         output = HDF5Output(temporary)
+        is_netcdf = path.lower().endswith(NETCDF_SUFFIX)
+        dimensions: dict[str, tuple[str | None, ...]] = {}
         try:
-            with h5py.File(output, "w") as target:
+            # Format 1.8: large lists of references, and the order of creation, which netCDF requires for writing.
+            with h5py.File(output, "w", libver=("v108", "latest"), track_order=True) as target:
                 if isinstance(node, Group):
-                    _set_attributes(target, node.attrs)
+                    set_attributes(target, node.attrs, is_netcdf)
                 for name, member in nodes:
-                    _write_node(h5py, target, name, member, compression, output, report)
+                    _write_node(h5py, target, name, member, compression, is_netcdf, output, report)
+                    if isinstance(member, Array) and member.dimension_names and name not in report.skipped:
+                        dimensions[name] = member.dimension_names
                     output.check()
+                write_dimensions(h5py, target, dimensions, labels=not is_netcdf)
                 target.flush()
                 output.check()
         finally:
@@ -241,24 +255,30 @@ def _write_node(
     name: str,
     node: Array | Group,
     compression: str | None,
+    is_netcdf: bool,
     output: HDF5Output,
     report: CopyReport,
 ) -> None:
     try:
         if isinstance(node, Group):
-            _set_attributes(target.create_group(name), node.attrs)
+            set_attributes(target.create_group(name, track_order=True), node.attrs, is_netcdf)
             report.append(f"{name}: group")
         else:
-            report.append(_write_dataset(h5py, target, name, node, compression, output))
+            dataset = _write_dataset(h5py, target, name, node, compression, output)
+            set_attributes(dataset, dataset_attributes(node, is_netcdf), is_netcdf)
+            size = " x ".join(map(str, node.shape)) or "scalar"
+            report.append(f"{name}: {size} {node.spec.data_type.name}")
     except UnsupportedError as error:
+        if name in target:
+            del target[name]
         report.skipped[name] = str(error)
         report.append(f"{name}: skipped: {error}")
 
 
 def _write_dataset(
     h5py: Any, target: Any, name: str, array: Array, compression: str | None, output: HDF5Output
-) -> str:
-    is_text = array.spec.data_type.name == "string"
+) -> Any:
+    is_text = array.spec.data_type.name == "string" or array.dtype.kind == "U"
     if array.dtype.hasobject and not is_text:
         raise UnsupportedError(f"HDF5 has no data type for {array.spec.data_type.name}")
     chunks = _chunk_shape(array.chunks)
@@ -273,32 +293,22 @@ def _write_dataset(
             else None,
             compression=compression if has_elements else None,
             fillvalue=None if is_text or array.dtype.names is not None else array.fill_value,
+            track_order=True,
         )
     except (TypeError, ValueError) as error:
         raise UnsupportedError(f"HDF5 cannot store {array.dtype} in chunks of {chunks}: {error}") from error
     keeps_fill_value = not is_text and array.dtype.names is None
     for block in _blocks_to_copy(array, chunks, keeps_fill_value or _is_zero(array.fill_value)):
-        dataset[block] = array[block]
+        values = array[block]
+        try:
+            dataset[block] = np.asarray(values).astype(object) if is_text else values
+        except ValueError as error:
+            raise UnsupportedError(f"HDF5 cannot store a value of it: {error}") from error
         output.check()
-    for axis, dimension_name in enumerate(array.dimension_names or ()):
-        if dimension_name:
-            dataset.dims[axis].label = dimension_name
-    _set_attributes(dataset, array.attrs)
-    return f"{name}: {' x '.join(map(str, array.shape)) or 'scalar'} {array.spec.data_type.name}"
+    return dataset
 
 
 def _blocks_to_copy(array: Array, chunks: tuple[int, ...], only_stored: bool) -> Sequence[Block]:
     """Return the blocks to copy: those with stored chunks, or all if the fill value cannot be represented."""
     regions = stored_regions(array) if only_stored and array.store.listable else None
     return blocks_to_copy(array.shape, chunks, max(1, array.dtype.itemsize), BLOCK_NBYTES, regions)
-
-
-def _set_attributes(target: Any, attributes: Mapping[str, Any]) -> None:
-    """Set attributes. Values that HDF5 cannot represent are stored as JSON text."""
-    for key, value in attributes.items():
-        is_scalar = isinstance(value, str | int | float | bool)
-        is_list = isinstance(value, list) and value and all(type(entry) is type(value[0]) for entry in value)
-        if is_scalar or (is_list and isinstance(value[0], int | float | str)):
-            target.attrs[key] = value
-        else:
-            target.attrs[key] = json.dumps(value, ensure_ascii=False)
