@@ -44,6 +44,21 @@ def test_without_a_terminal_no_progress_is_shown(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize(
+    ("resume", "message"),
+    [
+        ("with --resume", "zarrfs: interrupted; run the same command with --resume to continue\n"),
+        (None, "zarrfs: interrupted\n"),
+    ],
+)
+def test_only_commands_that_can_be_continued_say_how(
+    resume: str | None, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit), progress_bar(resume):
+        raise KeyboardInterrupt
+    assert capsys.readouterr().err == message
+
+
 def test_the_rate_of_a_worker_is_that_since_its_first_task(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two threads of the worker run the tasks, which overlap."""
     now = 100.0

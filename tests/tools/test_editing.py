@@ -102,6 +102,13 @@ def test_edits_are_applied_in_the_order_of_the_command_line(tmp_path: Path) -> N
     assert attributes == {"b/c": {}, "text": "no JSON", "quoted": "1", "number": 1000.0}
 
 
+@pytest.mark.parametrize("text", ["NaN", "-Infinity", "[1, NaN]", "1e999"])
+def test_numbers_that_json_cannot_represent_are_stored_as_text(text: str, tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "a.zarr", shape=(2,))
+    run("edit", tmp_path / "a.zarr", "--set", f"x={text}")
+    assert zarrfs.open_array(tmp_path / "a.zarr").attrs.asdict() == {"x": text}
+
+
 def test_a_zip_file_is_edited(tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "a.zarr.zip", data=np.arange(5))
     run("edit", tmp_path / "a.zarr.zip", "--set", "a=1")

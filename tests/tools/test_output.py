@@ -155,8 +155,9 @@ def test_what_a_format_cannot_represent_is_refused(values: Any, output_format: A
     options = {"dtype": "string"} if values.dtype.hasobject else {}
     array = zarrfs.create_array(MemoryStore(), data=values, **options)
     file = io.BytesIO()
-    with pytest.raises(UnsupportedError, match=message):
+    with pytest.raises(UnsupportedError, match=message) as caught:
         write_values(array, resolve([], values.shape), file, output_format)
+    assert str(caught.value).startswith(f"{array.store.url}: ")
     assert not file.getvalue()
 
 
@@ -218,7 +219,9 @@ def test_cat_states_why_a_file_cannot_be_written(path: Path, tmp_path: Path) -> 
 def test_more_values_than_a_file_can_contain_are_refused(output_format: OutputFormat) -> None:
     array = zarrfs.create_array(MemoryStore(), shape=(2**40, 2**40), chunks=(16, 16), dtype="u1")
     file = io.BytesIO()
-    with pytest.raises(UnsupportedError, match=r"the 1,208,925,819,614,629,174,706,176 selected bytes of /"):
+    with pytest.raises(
+        UnsupportedError, match=r"the 1,208,925,819,614,629,174,706,176 selected bytes exceed"
+    ):
         write_values(array, resolve([], array.shape), file, output_format)
     assert not file.getvalue()
 

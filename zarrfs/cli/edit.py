@@ -135,10 +135,15 @@ def _edit(name: str, text: str) -> Edit:
 
 
 def _json(text: str) -> Any:
+    """Return the value of a JSON text, or the text itself. NaN and Infinity are not JSON, although Python reads and
+    writes them: other programs could not read the document.
+    """
     try:
-        return json.loads(text)
+        value = json.loads(text)
+        json.dumps(value, allow_nan=False)
     except ValueError:
         return text
+    return value
 
 
 def _with_scale(option: str, text: str, attributes: Any, axis: int) -> dict[str, Any]:

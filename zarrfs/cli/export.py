@@ -51,7 +51,7 @@ def command(
       zarrfs export image.ome.zarr/labels/cells cells.png
       zarrfs export image.ome.zarr/labels/cells cells.tif --dtype uint32
     """
-    with progress_bar("again") as progress:
+    with progress_bar(None) as progress:
         files = export(
             location,
             file,

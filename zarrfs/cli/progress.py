@@ -62,18 +62,19 @@ class ProgressDisplay:
 
 
 @contextmanager
-def progress_bar(resume: str = "with --if-exists resume") -> Iterator[ProgressDisplay]:
+def progress_bar(resume: str | None = "with --if-exists resume") -> Iterator[ProgressDisplay]:
     """Yield a display of the progress.
 
     Inside the context, messages name options as they are typed on the command line. Ctrl-C prints how to resume, and
-    exits. ``resume`` names the options for it.
+    exits. ``resume`` names the options for it, or is None if the command begins again.
     """
     display = ProgressDisplay()
     try:
         with command_line(), display.shown():
             yield display
     except KeyboardInterrupt:
-        click.echo(f"zarrfs: interrupted; run the same command {resume} to continue", err=True)
+        hint = "" if resume is None else f"; run the same command {resume} to continue"
+        click.echo(f"zarrfs: interrupted{hint}", err=True)
         raise SystemExit(INTERRUPTED_STATUS) from None
 
 

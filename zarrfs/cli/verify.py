@@ -62,7 +62,7 @@ def command(
     """
     if resume and report_file is None:
         raise click.UsageError("--resume needs the --report file of the interrupted run")
-    with progress_bar("with --report and --resume") as progress:
+    with progress_bar("with --resume" if report_file else None) as progress:
         report = verify(
             location,
             other,

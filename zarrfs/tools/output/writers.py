@@ -47,7 +47,7 @@ def write_values(
     nbytes = prod(selected_shape(selection)) * max(1, array.dtype.itemsize)
     if nbytes > MAX_NBYTES:
         raise UnsupportedError(
-            f"{array.store.url}: the {nbytes:,} selected bytes of {array.name} exceed the maximum size of a file; "
+            f"{_location(array)}: the {nbytes:,} selected bytes exceed the maximum size of a file; "
             "select less, as in [0, :10]"
         )
     WRITERS[output_format](array, selection, file, memory)
@@ -70,10 +70,14 @@ def _read(array: Array, selection: Selection) -> np.ndarray[Any, Any]:
     return element
 
 
+def _location(array: Array) -> str:
+    return array.store.url + (array.name if array.path else "")
+
+
 def _check_fixed_size(array: Array, output_format: str) -> None:
     if array.dtype.hasobject:
         raise UnsupportedError(
-            f"{array.name}: elements of variable length ({array.spec.data_type.name}) cannot be written as "
+            f"{_location(array)}: elements of variable length ({array.spec.data_type.name}) cannot be written as "
             f"{output_format}; use csv"
         )
 
@@ -89,7 +93,7 @@ def _write_npy(array: Array, selection: Selection, file: BinaryIO, memory: int) 
     descr = np.lib.format.dtype_to_descr(array.dtype)
     if np.lib.format.descr_to_dtype(descr) != array.dtype:
         raise UnsupportedError(
-            f"{array.name}: data type {array.spec.data_type.name} cannot be stored in a NumPy file; use raw"
+            f"{_location(array)}: data type {array.spec.data_type.name} cannot be stored in a NumPy file; use raw"
         )
     header = {"descr": descr, "fortran_order": False, "shape": selected_shape(selection)}
     try:
@@ -104,8 +108,8 @@ def _write_csv(array: Array, selection: Selection, file: BinaryIO, memory: int) 
     fields = array.dtype.names
     if len(shape) > (1 if fields else MAX_CSV_DIMENSIONS):
         raise UnsupportedError(
-            f"{array.name}: the selection has {len(shape)} dimensions, csv needs {1 if fields else 2} or fewer; select "
-            f"fewer, as in [0, ...]"
+            f"{_location(array)}: the selection has {len(shape)} dimensions, csv needs {1 if fields else 2} or fewer; "
+            f"select fewer, as in [0, ...]"
         )
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     try:
@@ -144,7 +148,7 @@ def _write_tiff(array: Array, selection: Selection, file: BinaryIO, memory: int)
     shape = selected_shape(selection)
     if array.dtype.kind not in TIFF_KINDS or len(shape) < MAX_CSV_DIMENSIONS or 0 in shape:
         raise UnsupportedError(
-            f"{array.name}: a TIFF file needs numbers in at least two dimensions, none of length 0; found "
+            f"{_location(array)}: a TIFF file needs numbers in at least two dimensions, none of length 0; found "
             f"{array.spec.data_type.name} of shape {shape}"
         )
 
