@@ -6,6 +6,7 @@ import csv
 import io
 import math
 import threading
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from zarrfs_viewer.analysis.measure import (
     scale_bar,
     statistics_csv,
 )
+from zarrfs_viewer.analysis.neighbourhood import read_neighbourhood
 from zarrfs_viewer.analysis.readout import format_value, short_unit
 from zarrfs_viewer.analysis.statistics import RunningStatistics
 from zarrfs_viewer.display.resolve import DisplayState, resolve
@@ -121,6 +123,34 @@ def test_values_of_all_data_types_are_formatted(streamer: TileStreamer, dtype: s
     result = readout(state, streamer, 1, 1)
     assert result is not None
     assert format_value(result.values[0][1]) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (np.datetime64("2020-01-02T03:04:05.678901", "ns"), "2020-01-02T03:04:05.678901"),
+        (np.datetime64("1970-01-01T00:00:00.000000007", "ns"), "1970-01-01T00:00:00.000000007"),
+        (np.datetime64("2020-01-02", "D"), "2020-01-02"),
+        (np.datetime64("1969-12-31T23:59:58", "10s"), "1969-12-31T23:59:50"),
+        (np.datetime64("NaT", "ns"), "NaT"),
+        (np.timedelta64(2**63 - 1, "D"), "9223372036854775807 days"),
+        (np.timedelta64(-1500, "ms"), "-1500 milliseconds"),
+    ],
+)
+def test_times_are_not_numbers(streamer: TileStreamer, value: Any, text: str) -> None:
+    record = np.zeros((4, 4), [("number", "u2"), ("time", value.dtype)])
+    record["time"] = value
+    for data in (np.full((4, 4), value), record):
+        image = array_image(data)
+        state = state_of(image)
+        load(streamer, state)
+        result = readout(state, streamer, 1, 1)
+        assert result is not None
+        assert format_value(result.values[-1][1]) == text
+        intent = replace(state.intent, channels=state.intent.channels[-1:])
+        found = read_neighbourhood(image, intent, 1, 1, (3, 3))
+        assert found is not None
+        assert format_value(found.value(0, 0)) == text
 
 
 def test_a_readout_has_rgb_samples_and_fields_of_structures(streamer: TileStreamer) -> None:

@@ -91,6 +91,8 @@ def test_all_none_and_the_filter(qtbot: QtBot, window: MainWindow) -> None:
     assert visible() == [True] * CHANNELS
     wait_until_exact(qtbot, window, panel.show_none.click)
     assert visible() == [False] * CHANNELS
+    window.features.history.undo()
+    assert visible() == [True] * CHANNELS, "all channels are one step"
 
 
 def test_few_channels_have_no_filter(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:

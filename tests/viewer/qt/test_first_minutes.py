@@ -277,6 +277,8 @@ def test_a_banner_is_one_line_and_disappears_unless_it_is_a_warning(qtbot: QtBot
     assert banner.height() < 60
     assert len(banner.line.text()) < 200
     assert not banner.more.isHidden()
+    assert banner.line.text().endswith("…")
+    assert banner.line.fontMetrics().horizontalAdvance(banner.line.text()) <= banner.line.width()
     QTest.mouseClick(banner.more, Qt.MouseButton.LeftButton)
     assert banner.details.isVisible()
     assert banner.height() > 60

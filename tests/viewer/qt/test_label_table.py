@@ -14,6 +14,7 @@ from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, is_exact, wait_until_exact, wait_until_opened
+from zarrfs.synthetic import make_picture, write_image
 
 OpenInWindow = Callable[[object], MainWindow]
 
@@ -88,6 +89,21 @@ def test_an_array_of_integers_is_shown_as_labels_over_the_image(
         ["11", "256", ""],
         ["22", "600", "mitosis"],
     ]
+
+
+def test_the_channels_of_a_label_image_are_explained(open_in_window: OpenInWindow, tmp_path: Path) -> None:
+    path = tmp_path / "cells.ome.zarr"
+    write_image(path, make_picture((4, 96, 96)))
+    window = open_in_window(path / "labels" / "nuclei")
+    assert window.panels.currentWidget() is window.labels
+    window.panels.setCurrentWidget(window.channels)
+    assert "consists of labels" in window.channels.hint.text()
+    assert window.channels.hint.isVisible()
+    assert not window.channels.plot.isVisible()
+    open_in_window(path)
+    window.panels.setCurrentWidget(window.channels)
+    assert not window.channels.hint.isVisible()
+    assert window.channels.plot.isVisible()
 
 
 def test_labels_are_picked_highlighted_and_shown_alone(

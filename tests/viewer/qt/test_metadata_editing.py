@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from PyQt6.QtCore import Qt
 from PyQt6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.qt.panels.metadata_editor import MetadataEditor
@@ -181,3 +182,7 @@ def test_the_selected_node_is_compared_with_the_reference(
     assert "dtype" not in names()
     panel.only_differences.setChecked(False)
     assert "dtype" in names()
+    assert panel.table.textElideMode() == Qt.TextElideMode.ElideMiddle, (
+        "the ends of long pointers are not visible"
+    )
+    assert not panel.table.wordWrap()

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PyQt6.QtCore import Qt
 from PyQt6.QtGui import QGuiApplication, QImage
+from PyQt6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.export.movie import movie_positions, write_mp4, write_series
 from zarrfs_viewer.export.writers import Cancelled
@@ -129,7 +131,7 @@ def test_a_series_of_pictures_has_one_file_per_slice(
     for file, z in zip(files, (1, 3, 5), strict=True):
         assert np.array_equal(gray(QImage(str(file))), data[z])
     window.features.pictures.write_movie(dialog, directory)
-    qtbot.waitUntil(lambda: "exists" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(lambda: "exists" in window.outcome.text(), timeout=TIMEOUT_MILLISECONDS)
 
 
 def test_a_corrupt_chunk_does_not_end_a_movie(
@@ -149,16 +151,23 @@ def test_a_corrupt_chunk_does_not_end_a_movie(
     write_and_wait(qtbot, window, lambda: window.features.pictures.write_movie(dialog, directory))
     for z, file in enumerate(sorted(directory.iterdir())):
         assert np.array_equal(gray(QImage(str(file))), data[z])
-    assert "Parts of 1 of 6 slices are blank" in window.notice.text()
-    assert "(slice 3)" in window.notice.text()
     window.dimensions.set_position(0, 3)
-    # This notice would otherwise replace that of the picture.
     qtbot.waitUntil(
         lambda: "Histogram and automatic contrast" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS
     )
+    assert "Parts of 1 of 6 slices are blank" in window.outcome.text(), "another notice has replaced this one"
+    assert "(slice 3)" in window.outcome.text()
+    assert window.outcome.isVisible()
+    assert window.outcome.y() > window.notice.geometry().bottom()
+    assert not window.outcome.timer.isActive()
     picture = written_picture(qtbot, window, tmp_path / "picture.png", 60, "60 x 40 pixels", part=1)
     assert np.array_equal(picture, data[3])
-    assert "Parts of it are blank" in window.notice.text()
+    picture_outcome, movie_outcome = window.outcome.text().splitlines()
+    assert "Parts of it are blank" in picture_outcome
+    assert "(slice 3)" in movie_outcome
+    QTest.mouseClick(window.outcome.dismiss, Qt.MouseButton.LeftButton)
+    window.outcome.add_message("Exported", False)
+    assert window.outcome.text() == "Exported", "a closed message appears again"
 
 
 def test_a_video_has_one_frame_per_slice(

@@ -332,7 +332,7 @@ def test_an_impossible_export_shows_the_reason(
     assert "6 x 40 x 60" in dialog.summary.text()
     assert window.intent is not None
     window.exporter.write(dialog.choice(), tmp_path / "no" / "where.npy", window.intent)
-    qtbot.waitUntil(lambda: "cannot be written" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(lambda: "cannot be written" in window.outcome.text(), timeout=TIMEOUT_MILLISECONDS)
 
 
 def test_a_cancelled_export_leaves_no_file(
@@ -344,9 +344,9 @@ def test_a_cancelled_export_leaves_no_file(
     assert window.intent is not None
     window.exporter.write(dialog.choice(), tmp_path / "x.npy", window.intent)
     window.exporter.close()
-    qtbot.waitUntil(lambda: bool(window.notice.text()), timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(lambda: bool(window.notice.text() or window.outcome.text()), timeout=TIMEOUT_MILLISECONDS)
     stopped = "cancelled" in window.notice.text()
-    assert stopped or "Exported" in window.notice.text()
+    assert stopped or "Exported" in window.outcome.text()
     files = [file.name for file in tmp_path.iterdir() if file.name not in ("settings.ini", "thumbnails")]
     assert files == ([] if stopped else ["x.npy"])
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from zarrfs_viewer.display.resolve import plane_key
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.reading import read_plane_region
+from zarrfs_viewer.images.values import time_value, to_display
 from zarrfs_viewer.state.view_state import ViewIntent
 
 __all__ = ["Neighbourhood", "read_neighbourhood"]
@@ -20,12 +22,21 @@ class Neighbourhood:
     """Values of one channel: rows and columns of the displayed plane, with the indices of the first ones.
 
     ``center`` is the index (row, column) of the pixel at the point. ``values`` has a third axis for RGB samples.
+    ``dtype`` is the stored data type: ``values`` of times are counts of its unit.
     """
 
     name: str
     first: tuple[int, int]
     center: tuple[int, int]
     values: npt.NDArray[Any]
+    dtype: np.dtype[Any]
+
+    def value(self, row: int, column: int) -> Any:
+        """Return a value as an object of Python, a tuple of RGB samples, or a time of NumPy."""
+        value = self.values[row, column]
+        if self.dtype.kind in "mM":
+            return time_value(value.item(), self.dtype)
+        return tuple(value.tolist()) if value.ndim else value.item()
 
 
 def read_neighbourhood(
@@ -47,7 +58,8 @@ def read_neighbourhood(
     channel = visible[0] if visible else None
     plane = plane_key(image, 0, intent, channel.index if channel is not None else 0)
     values = read_plane_region(image.levels[0].array, plane, spans[0], spans[1])
+    dtype = image.dtype
     if channel is not None and channel.field is not None:
-        values = values[channel.field]
+        values, dtype = to_display(values[channel.field]), dtype[channel.field]
     name = channel.label if channel is not None else image.name
-    return Neighbourhood(name, (spans[0].start, spans[1].start), center, values)
+    return Neighbourhood(name, (spans[0].start, spans[1].start), center, values, dtype)

@@ -16,7 +16,7 @@ from zarrfs_viewer.display.resolve import DisplayState, Layer
 from zarrfs_viewer.images.chunk_keys import chunk_key
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.tile_grid import ALL, PlaneKey, TileKey
-from zarrfs_viewer.images.values import component
+from zarrfs_viewer.images.values import component, time_value
 from zarrfs_viewer.streaming.streamer import TileStreamer
 
 __all__ = [
@@ -50,8 +50,8 @@ class Readout:
 
     ``pixel`` is the index per axis in ``level``, 0 for the channel axis. ``physical`` has (axis, value, unit) of
     all axes with a name except channels, and ``steps`` the pixel size of each in level 0. ``values`` has (label,
-    value) of each drawn channel; the value is None if its tile is not cached. ``chunk`` is the store key of the chunk
-    of the first drawn channel, or None.
+    value) of each drawn channel; the value is None if its tile is not cached, and a time of NumPy for times.
+    ``chunk`` is the store key of the chunk of the first drawn channel, or None.
     """
 
     pixel: tuple[int, ...]
@@ -89,12 +89,12 @@ def format_coordinate(value: float, step: float) -> str:
 
 
 def format_value(value: Any) -> str:
-    """Return a value as text: all digits of integers, 6 digits of floats, and ``…`` for None."""
+    """Return a value as text: all digits of integers, 6 digits of floats, ISO 8601 for dates, and ``…`` for None."""
     if value is None:
         return "…"
     if isinstance(value, tuple):
         return f"({', '.join(map(format_value, value))})"
-    if isinstance(value, bool | int | str):
+    if isinstance(value, bool | int | str | np.datetime64 | np.timedelta64):
         return str(value)
     if isinstance(value, complex):
         return f"{value:.6g}"
@@ -165,9 +165,12 @@ def _value(state: DisplayState, streamer: TileStreamer, layer: Layer, row: float
         value = tile[pixel[0] % tile_shape[0], pixel[1] % tile_shape[1]]
         if tile.ndim == 3:
             return tuple(value.tolist())
+        dtype = layer.image.dtype
         if tile.dtype.names is not None and layer.channel is not None:
-            value = component(np.array([value], tile.dtype), "value", layer.channel.field)[0]
-        return value.item()
+            field = layer.channel.field
+            value = component(np.array([value], tile.dtype), "value", field)[0]
+            dtype = dtype[field] if field is not None else dtype
+        return time_value(value.item(), dtype) if dtype.kind in "mM" else value.item()
     return None
 
 

@@ -13,9 +13,20 @@ import numpy.typing as npt
 
 from zarrfs_viewer.state.view_state import Component
 
-__all__ = ["component", "data_limits", "fields", "is_displayable", "to_display", "unsigned_offsets"]
+__all__ = [
+    "component",
+    "data_limits",
+    "fields",
+    "is_displayable",
+    "time_value",
+    "to_display",
+    "unsigned_offsets",
+]
 
 AnyArray = npt.NDArray[Any]
+
+TIME_UNITS = ("as", "fs", "ps", "ns", "us", "ms", "s")
+"""Units of NumPy that are a thousandth of the next one."""
 
 
 def is_displayable(dtype: np.dtype[Any]) -> bool:
@@ -58,6 +69,27 @@ def to_display(values: AnyArray) -> AnyArray:
     if dtype.kind == "c" and dtype.itemsize not in (8, 16):
         return values.astype(np.complex128)
     return np.ascontiguousarray(values, dtype.newbyteorder("="))
+
+
+def time_value(count: float, dtype: np.dtype[Any]) -> np.datetime64 | np.timedelta64:
+    """Return the time of a count that ``to_display`` returned for a data type; NaT for NaN.
+
+    A float64 does not represent all large counts. The time has the finest unit of which it represents all near counts,
+    so that no digit is wrong: microseconds for the nanoseconds since 1970 of a date of this century.
+    """
+    kind: Any = np.datetime64 if dtype.kind == "M" else np.timedelta64
+    unit, multiple = np.datetime_data(dtype)
+    time: np.datetime64 | np.timedelta64
+    if np.isnan(count):
+        time = kind("NaT")
+        return time
+    exact, spacing = round(count), float(np.spacing(abs(count)))
+    while spacing > 1 and unit in TIME_UNITS[:-1]:
+        exact, spacing, multiple = (exact * multiple + 500) // 1000, spacing * multiple / 1000, 1
+        unit = TIME_UNITS[TIME_UNITS.index(unit) + 1]
+    limit = np.iinfo(np.int64).max  # the nearest float64 may be one above it; the minimum is NaT
+    time = kind(min(max(exact, -limit), limit), (unit, multiple))
+    return time
 
 
 def component(values: AnyArray, part: Component = "value", field: str | None = None) -> AnyArray:

@@ -54,6 +54,7 @@ class DisplayedImage(QObject):
         overlays_changed: a label image was added to the displayed image.
         intent_changed: the intent changed; also emitted after ``image_changed`` and ``axes_changed``.
         message_changed: (text, is_warning) a message for the user; an empty text clears the message.
+        outcome_reported: (text, is_warning) how work of a long time, such as an export, ended.
     """
 
     dataset_changed = pyqtSignal()
@@ -62,6 +63,7 @@ class DisplayedImage(QObject):
     overlays_changed = pyqtSignal()
     intent_changed = pyqtSignal()
     message_changed = pyqtSignal(str, bool)
+    outcome_reported = pyqtSignal(str, bool)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -80,6 +82,10 @@ class DisplayedImage(QObject):
         """Show a message to the user. An empty text clears the message."""
         self._last_message = text
         self.message_changed.emit(text, is_warning)
+
+    def report_outcome(self, text: str, is_warning: bool = False) -> None:
+        """Show how work of a long time ended. Other messages do not replace it: it remains until the user closes it."""
+        self.outcome_reported.emit(text, is_warning)
 
     def withdraw_message(self, text: str) -> None:
         """Clear a message, unless another one has replaced it."""
@@ -215,6 +221,14 @@ class DisplayedImage(QObject):
         """Change settings of a channel. A number out of range is ignored."""
         if self.intent is not None and number < len(self.intent.channels):
             self.change(with_channel(self.intent, number, **changes))
+
+    def change_visibility(self, numbers: Sequence[int], visible: bool) -> None:
+        """Show or hide channels. This is one change, and one step of undo."""
+        if self.intent is not None:
+            intent = self.intent
+            for number in numbers:
+                intent = with_channel(intent, number, visible=visible)
+            self.change(intent)
 
     def change_labels(self, number: int, **changes: Any) -> None:
         """Change settings of a label image. A number out of range is ignored."""

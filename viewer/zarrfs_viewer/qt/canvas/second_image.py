@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -173,6 +174,14 @@ class SecondImage(QObject):
         """Change settings of a channel of the second image."""
         if self.intent is not None and number < len(self.intent.channels):
             self.intent = with_channel(self.intent, number, **changes)
+            self.intent_changed.emit()
+            self.refresh()
+
+    def change_visibility(self, numbers: Sequence[int], visible: bool) -> None:
+        """Show or hide channels of the second image."""
+        if self.intent is not None:
+            for number in numbers:
+                self.intent = with_channel(self.intent, number, visible=visible)
             self.intent_changed.emit()
             self.refresh()
 

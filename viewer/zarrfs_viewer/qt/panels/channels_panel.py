@@ -11,7 +11,7 @@ from PyQt6.QtWidgets import QCheckBox, QFrame, QHBoxLayout, QPushButton, QScroll
 from zarrfs_viewer.qt.panels.channel_row import ChannelRow
 from zarrfs_viewer.qt.panels.histogram_plot import HistogramPlot
 from zarrfs_viewer.qt.support.fixed_size_label import FixedSizeLabel
-from zarrfs_viewer.qt.support.plain_text import button_text, plain, tooltip
+from zarrfs_viewer.qt.support.plain_text import PlainLabel, button_text, plain, plain_lines, tooltip
 from zarrfs_viewer.qt.support.widgets import search_box, set_tab_order
 from zarrfs_viewer.rendering.contrast import Histogram
 from zarrfs_viewer.state.view_state import ChannelSettings
@@ -27,6 +27,7 @@ class ChannelsPanel(QWidget):
 
     Signals:
         changed: (channel number, dictionary of changed settings).
+        visibility_changed: (channel numbers, whether visible) the user shows or hides several channels at once.
         auto: (channel number) the user requested automatic contrast limits.
         histogram_requested: (channel number, whether of the whole stack).
         more_requested: (channel number) the user requested a list of more colour maps.
@@ -34,6 +35,7 @@ class ChannelsPanel(QWidget):
     """
 
     changed = pyqtSignal(int, dict)
+    visibility_changed = pyqtSignal(list, bool)
     auto = pyqtSignal(int)
     histogram_requested = pyqtSignal(int, bool)
     more_requested = pyqtSignal(int)
@@ -79,8 +81,11 @@ class ChannelsPanel(QWidget):
         tools.setContentsMargins(0, 0, 0, 0)
         for widget in (self.filter, self.show_all, self.show_none):
             tools.addWidget(widget)
+        self.hint = PlainLabel(wrap=True)
+        self.hint.hide()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
+        layout.addWidget(self.hint)
         layout.addWidget(self.tools)
         layout.addWidget(scroll, 1)
         layout.addWidget(self.plot)
@@ -116,6 +121,13 @@ class ChannelsPanel(QWidget):
             self.select_channel(0)
         self._draw()
 
+    def show_hint(self, text: str) -> None:
+        """Show why there are no channels, in place of the histogram. An empty text shows the histogram."""
+        self.hint.setText(plain_lines(text))
+        self.hint.setVisible(bool(text))
+        for widget in (self.plot, self._title, self.volume, self.logarithmic):
+            widget.setVisible(not text)
+
     def select_channel(self, number: int) -> None:
         """Select the channel whose details and histogram are displayed."""
         if number != self.current and 0 <= number < len(self.rows):
@@ -137,9 +149,8 @@ class ChannelsPanel(QWidget):
             row.setVisible(text.casefold() in row.name.casefold())
 
     def _set_all_visible(self, on: bool) -> None:
-        for number, row in enumerate(self.rows):
-            if not row.isHidden() and row.visible.isChecked() != on:
-                self.changed.emit(number, {"visible": on})
+        numbers = [number for number, row in enumerate(self.rows) if not row.isHidden()]
+        self.visibility_changed.emit(numbers, on)
 
     def request_histogram(self) -> None:
         """Request the histogram of the selected channel again."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from PyQt6.QtCore import Qt
 from PyQt6.QtGui import QFont
 from PyQt6.QtWidgets import (
     QCheckBox,
@@ -48,7 +49,8 @@ class ComparePanel(QWidget):
         self.table.setHeaderLabels(["Key", "Reference", "Selected"])
         self.table.setRootIsDecorated(False)
         self.table.setAlternatingRowColors(True)
-        self.table.setWordWrap(True)
+        # A pointer differs from its neighbours at the end. With wrapped text, only its first part would be visible.
+        self.table.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         row = QVBoxLayout()  # the panel may be narrow
         row.addWidget(self.set_reference)
         row.addWidget(self.only_differences)

@@ -262,7 +262,7 @@ class Exporter(QObject):
     def _report_finished(self, file: Path, warning: str) -> None:
         self._close_dialog()
         text = f"Exported to {file}"
-        self._session.show_message(f"{text}. {warning}" if warning else text, bool(warning))
+        self._session.report_outcome(f"{text}. {warning}" if warning else text, bool(warning))
         self.finished.emit(str(file))
 
     def _report_error(self, error: Exception) -> None:
@@ -270,7 +270,7 @@ class Exporter(QObject):
         if isinstance(error, Cancelled):
             self._session.show_message("The export was cancelled. No file was written.")
         else:
-            self._session.show_error(error)
+            self._session.report_outcome(str(error), True)
 
 
 def _range_rows(image: Image, intent: ViewIntent) -> dict[int, tuple[QSpinBox, QSpinBox]]:

@@ -99,9 +99,7 @@ class NeighbourhoodPanel(QWidget):
         bold.setBold(True)
         for row in range(rows):
             for column in range(columns):
-                value = found.values[row, column]
-                text = format_value(tuple(value.tolist()) if value.ndim else value.item())
-                item = QTableWidgetItem(plain_lines(text))
+                item = QTableWidgetItem(plain_lines(format_value(found.value(row, column))))
                 if (found.first[0] + row, found.first[1] + column) == found.center:
                     item.setFont(bold)
                     self.table.setItem(row, column, item)

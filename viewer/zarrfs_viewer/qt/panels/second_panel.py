@@ -57,6 +57,7 @@ class SecondPanel(QWidget):
         self.opacity.valueChanged.connect(lambda _: self._arrange())
         self.remove.clicked.connect(lambda _: second.close_image())
         self.channels.changed.connect(lambda number, changes: second.change_channel(number, **changes))
+        self.channels.visibility_changed.connect(second.change_visibility)
         self.channels.auto.connect(second.auto_contrast)
         self.channels.histogram_requested.connect(self._load_histogram)
         second.image_changed.connect(self._show_image)

@@ -15,17 +15,26 @@ VISIBLE_MILLISECONDS = 6000
 """A message that is not a warning disappears after this time."""
 MAX_WIDTH = 760
 MARGIN = 10
+MAX_KEPT = 20
+"""Lines of messages that are kept together until the user closes them."""
+MOVING_EVENTS = (QEvent.Type.Resize, QEvent.Type.Show, QEvent.Type.Hide)
+"""Events of the parent, or of the banner above, that change the place of a banner."""
 STYLES = {True: "#8a3f1d", False: "#2d4a7a"}
 """The background colour of warnings and of other messages."""
 
 
 class Banner(QFrame):
-    """A message over its parent widget. Warnings remain until they are closed or replaced."""
+    """A message over its parent widget. Warnings remain until they are closed or replaced.
 
-    def __init__(self, parent: QWidget) -> None:
+    ``above`` is another banner, below which this one is placed while both are visible.
+    """
+
+    def __init__(self, parent: QWidget, above: Banner | None = None) -> None:
         super().__init__(parent)
-        self.setAccessibleName("Message")
+        self.setAccessibleName("Message" if above is None else "Completed work")
+        self._above = above
         self._text = ""
+        self._is_warning = False
         self.line = PlainLabel()
         self.line.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.details = PlainLabel(wrap=True)
@@ -53,15 +62,23 @@ class Banner(QFrame):
         self.timer.setInterval(VISIBLE_MILLISECONDS)
         self.timer.timeout.connect(self.hide)
         parent.installEventFilter(self)
+        if above is not None:
+            above.installEventFilter(self)
         self.hide()
 
     def text(self) -> str:
         """Return the whole message, also after it has disappeared."""
         return self._text
 
+    def add_message(self, text: str, is_warning: bool) -> None:
+        """Show a message above those that the user has not closed yet. None of them disappears by itself."""
+        former = self._text.splitlines()[: MAX_KEPT - 1] if not self.isHidden() else []
+        self.show_message("\n".join((text, *former)), is_warning or bool(former and self._is_warning))
+        self.timer.stop()
+
     def show_message(self, text: str, is_warning: bool) -> None:
         """Show a message. An empty text hides the banner."""
-        self._text = plain_lines(text)
+        self._text, self._is_warning = plain_lines(text), is_warning
         self.timer.stop()
         self.more.setChecked(False)
         self.details.setText(plain_lines(text))
@@ -81,7 +98,7 @@ class Banner(QFrame):
             self.timer.start()
 
     def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:
-        if event is not None and event.type() == QEvent.Type.Resize and self.isVisible():
+        if event is not None and event.type() in MOVING_EVENTS and self.isVisible():
             self._arrange()
         return False
 
@@ -96,12 +113,14 @@ class Banner(QFrame):
             return
         self.details.setVisible(self.more.isChecked())
         self.line.setVisible(True)
+        above = self._above
+        top = MARGIN + (above.geometry().bottom() if above is not None and not above.isHidden() else 0)
         width = max(1, min(MAX_WIDTH, parent.width() - 2 * MARGIN))
         layout = self.layout()
         height = layout.totalHeightForWidth(width) if layout is not None and layout.hasHeightForWidth() else 0
         height = max(height, self.sizeHint().height()) if not self.more.isChecked() else height
         self.setGeometry(
-            (parent.width() - width) // 2, MARGIN, width, min(height, parent.height() - 2 * MARGIN)
+            (parent.width() - width) // 2, top, width, max(1, min(height, parent.height() - top - MARGIN))
         )
         self._elide()
 
@@ -114,3 +133,10 @@ class Banner(QFrame):
         self.line.setText(plain(shown))
         is_cut = shown != line or "\n" in self._text
         self.more.setVisible(is_cut or self.more.isChecked())
+        layout = self.layout()
+        if layout is not None:
+            layout.activate()
+        if self.line.width() != available:  # the button has taken a part of the line
+            self.line.setText(
+                plain(metrics.elidedText(line, Qt.TextElideMode.ElideRight, max(self.line.width(), 1)))
+            )

@@ -86,6 +86,7 @@ class MainWindow(WindowParts):
     def _connect(self) -> None:
         session = self.session
         session.message_changed.connect(self._show_message)
+        session.outcome_reported.connect(self._show_outcome)
         session.failed.connect(self._show_failure)
         session.dataset_changed.connect(self._show_dataset)
         session.image_changed.connect(self._show_image)
@@ -142,6 +143,11 @@ class MainWindow(WindowParts):
     def _show_message(self, text: str, is_warning: bool) -> None:
         """Show a message over the image. An empty text hides it."""
         self.notice.show_message(text, is_warning)
+        self.log.add(text, is_warning)
+
+    def _show_outcome(self, text: str, is_warning: bool) -> None:
+        """Show how work of a long time ended, until the user closes it."""
+        self.outcome.add_message(text, is_warning)
         self.log.add(text, is_warning)
 
     def _show_failure(self, reason: str) -> None:

@@ -74,6 +74,7 @@ class WindowParts(WindowFrame):
         image_layout.addWidget(self.dimensions)
         self.stack.addWidget(image_view)
         self.notice = Banner(self.centralWidget() or self)
+        self.outcome = Banner(self.centralWidget() or self, self.notice)
         yield
 
     def _create_side_panels(self) -> Iterator[None]:

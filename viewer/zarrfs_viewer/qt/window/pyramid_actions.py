@@ -132,9 +132,9 @@ class PyramidActions(QObject):
         if isinstance(error, Cancelled) or isinstance(error.__cause__, Cancelled):
             self._session.show_message("The pyramid is not complete. The same action continues it.")
         elif isinstance(error, ZarrError):
-            self._session.show_error(error)
+            self._session.report_outcome(str(error), True)
         else:
-            self._session.show_message(f"The pyramid could not be built: {error}", True)
+            self._session.report_outcome(f"The pyramid could not be built: {error}", True)
 
 
 def _writable_image(node: Any) -> Path | None:

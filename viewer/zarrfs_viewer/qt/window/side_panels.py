@@ -25,6 +25,8 @@ from zarrfs_viewer.state.view_state import ChannelSettings
 
 __all__ = ["SidePanels"]
 
+LABELS_HINT = "This image consists of labels and has no channels. The tab Labels contains its settings."
+
 
 class SidePanels:
     """Creates the panels and their docks. The attributes exist after ``create``.
@@ -89,6 +91,7 @@ class SidePanels:
         session = self._session
         session.node_changed.connect(self.metadata.show_node)
         self.channels.changed.connect(lambda number, changes: session.change_channel(number, **changes))
+        self.channels.visibility_changed.connect(session.change_visibility)
         self.labels.changed.connect(lambda number, changes: session.change_labels(number, **changes))
         self.tree_panel.unreadable_node_selected.connect(self.metadata.show_text)
         self.tree_panel.clicked.connect(lambda: self.tabs.setCurrentWidget(self.metadata))
@@ -128,7 +131,9 @@ class SidePanels:
         image, intent = self._session.image, self._session.intent
         if image is None or intent is None:
             self.channels.show_channels((), "u", False)
+            self.channels.show_hint("")
         else:
+            self.channels.show_hint("" if intent.channels else LABELS_HINT)
             self.channels.show_channels(intent.channels, image.dtype.kind, image.rgb_axis is not None)
             self.channels.show_settings(intent.channels)
 
