@@ -510,3 +510,17 @@ def test_a_group_with_unknown_members_is_not_treated_as_empty(web: WebServer, tm
     with pytest.raises(IncompleteCopyError, match="cannot be listed"):
         convert(f"{web.url}/g.zarr", tmp_path / "t.zarr")
     assert not (tmp_path / "t.zarr").exists()
+
+
+@pytest.mark.parametrize("members", [("a",), ("a", "b")])
+def test_a_target_that_is_deleted_meanwhile_is_an_error(members: tuple[str, ...], tmp_path: Path) -> None:
+    source = zarrfs.create_group(tmp_path / "s.zarr")
+    for name in members:
+        source.create_array(name, data=np.arange(64), chunks=8)
+
+    def delete(name: str, done: int, total: int) -> None:
+        if (tmp_path / "t.zarr" / "a").exists() and "/a" in name and 0 < done < total:
+            (tmp_path / "t.zarr" / "a" / "zarr.json").unlink(missing_ok=True)
+
+    with pytest.raises(StoreError, match="'a' was deleted by another program while it was copied"):
+        convert(tmp_path / "s.zarr", tmp_path / "t.zarr", chunks=4, progress=delete)

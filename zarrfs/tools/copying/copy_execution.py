@@ -37,6 +37,17 @@ def execute_copy(plan: list[CopyStep], store: Store, path: str, options: CopyOpt
             _run_steps(plan, staging_store, options)
     else:
         _run_steps(plan, store, options)
+    _check_presence(plan, store)
+
+
+def _check_presence(plan: list[CopyStep], store: Store) -> None:
+    """Raise StoreError if another program has deleted a copied array: writing a chunk creates its directory again."""
+    for step in plan:
+        if isinstance(step.spec, ArraySpec) and formats.read_kind(store, step.path) != "array":
+            raise StoreError(
+                f"{store.url}: {step.path or '/'!r} was deleted by another program while it was copied; "
+                "delete what is left, and copy again"
+            )
 
 
 def estimate_copy(plan: list[CopyStep], options: CopyOptions, samples: Sampling) -> list[ArrayEstimate]:
