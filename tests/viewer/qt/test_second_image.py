@@ -8,10 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PyQt6.QtCore import Qt
+from PyQt6.QtGui import QColor, QImage, QPainter
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.canvas.painting import PictureOverlay, draw_picture_overlay
 from zarrfs_viewer.qt.canvas.second_image import SecondImage
 from zarrfs_viewer.qt.panels.tree_model import SUMMARY
 from zarrfs_viewer.qt.window.main_window import MainWindow
+from zarrfs_viewer.state.view_state import Viewport
 
 import zarrfs
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, is_exact, wait_until_exact, wait_until_opened
@@ -140,6 +143,25 @@ def test_the_second_image_is_blended(
     qtbot.waitUntil(lambda: abs(drawn_value(window) - expected) <= 2, timeout=TIMEOUT_MILLISECONDS)
     second.close_image()
     qtbot.waitUntil(lambda: abs(drawn_value(window) - 60) <= 1, timeout=TIMEOUT_MILLISECONDS)
+
+
+@pytest.mark.parametrize(
+    "image_format", [QImage.Format.Format_RGB32, QImage.Format.Format_ARGB32_Premultiplied]
+)
+@pytest.mark.parametrize(("opacity", "expected"), [(0.0, 200), (0.25, 232), (0.5, 255), (1.0, 255)])
+def test_a_sum_is_limited_after_the_second_image_was_darkened(
+    qapp: object, image_format: QImage.Format, opacity: float, expected: int
+) -> None:
+    drawn = QImage(8, 8, image_format)
+    drawn.fill(QColor(200, 200, 200))
+    second = QImage(8, 8, image_format)
+    second.fill(QColor(130, 130, 130))
+    painter = QPainter(drawn)
+    overlay = PictureOverlay(second, (0, 0, 8, 8), "additive", opacity)
+    draw_picture_overlay(painter, Viewport(8, 8, (4.0, 4.0), 1.0), overlay)
+    painter.end()
+    assert abs(drawn.pixelColor(4, 4).red() - expected) <= 1
+    assert second.pixelColor(4, 4).red() == 130
 
 
 def test_the_second_image_is_hidden_if_it_lacks_the_displayed_axes(

@@ -188,10 +188,29 @@ def draw_regions(painter: QPainter, viewport: Viewport, regions: Iterable[Region
 def draw_picture_overlay(painter: QPainter, viewport: Viewport, overlay: PictureOverlay) -> None:
     """Blend a second image with what has been drawn."""
     painter.save()
-    painter.setOpacity(overlay.opacity)
+    picture = overlay.picture
+    if overlay.blending == "additive":
+        # Qt would interpolate between the image and the sum, which has been limited to 255 before.
+        picture = _darkened(picture, overlay.opacity)
+    else:
+        painter.setOpacity(overlay.opacity)
     painter.setCompositionMode(COMPOSITION_MODES[overlay.blending])
-    draw_picture(painter, viewport, overlay.rect, overlay.picture)
+    draw_picture(painter, viewport, overlay.rect, picture)
     painter.restore()
+
+
+def _darkened(picture: QImage, factor: float) -> QImage:
+    """Return a picture whose colours are multiplied by a factor between 0 and 1."""
+    if factor >= 1:
+        return picture
+    darkened = picture.copy()
+    painter = QPainter(darkened)
+    painter.setCompositionMode(
+        QPainter.CompositionMode.CompositionMode_SourceAtop
+    )  # keeps the opacity of pixels
+    painter.fillRect(darkened.rect(), QColor(0, 0, 0, round(255 * (1 - factor))))
+    painter.end()
+    return darkened
 
 
 def scale_bar_width(length: float) -> float:
