@@ -25,7 +25,7 @@ from zarrfs.mount.reading.streams import REVALIDATION_SECONDS, Bytes
 __all__ = ["DEFAULT_IDLE_NBYTES", "DEFAULT_POOL_NBYTES", "MAX_REMOTE_ASSEMBLY_SECONDS", "BlockPool"]
 
 DEFAULT_POOL_NBYTES = 64 << 20
-DEFAULT_IDLE_NBYTES = 48 << 20
+DEFAULT_IDLE_NBYTES = 40 << 20
 """The limits of the memory for blocks if it is not a part of the cache. A pass may need 64 MiB in addition to the
 cache, and the encoded chunks, the buffers of the decoders and of the requests need some 20 MiB of them.
 """
