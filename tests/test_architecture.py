@@ -145,6 +145,7 @@ ORDER = (
     "zarrfs.storage",
     "zarrfs.dask",
     "zarrfs.ngff",
+    "zarrfs.dimension_scales",
     "zarrfs.tools",
     "zarrfs",
     "zarrfs.synthetic",

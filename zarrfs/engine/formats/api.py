@@ -5,7 +5,7 @@ The rest of the engine does not distinguish formats.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -36,7 +36,6 @@ __all__ = [
     "consolidation",
     "copy_root_document",
     "document_keys",
-    "documents_first",
     "features",
     "is_consolidated",
     "new_fill_value",
@@ -227,40 +226,6 @@ def node_keys(store: Store, *paths: str) -> list[NodeKeys]:
     """
     format_ = next((known for _, known in all_formats() if known.kind(store, paths[0]) is not None), None)
     return [NodeKeys((), (path,)) if format_ is None else format_.node_keys(store, path) for path in paths]
-
-
-DOCUMENT_NAMES = (
-    "zarr.json",
-    ".zarray",
-    ".zgroup",
-    ".zattrs",
-    ".zmetadata",
-    "attributes.json",
-    "meta",
-    "attrs",
-)
-"""The last segments of the keys of documents, in all formats except the draft of 2019."""
-
-
-def documents_first(keys: Iterable[str], *, only_documents: bool = False) -> list[str]:
-    """Return the keys of a hierarchy in the order in which they are deleted: documents, those of groups before those of
-    their members, and then chunks. They are written in the reverse order.
-
-    A process that is killed in between then leaves no array with missing chunks.
-    """
-    documents, others = [], []
-    for key in keys:
-        if _is_document(key):
-            documents.append(key)
-        elif not only_documents:
-            others.append(key)
-    documents.sort(key=lambda key: (key.rpartition("/")[2] not in DOCUMENT_NAMES, key.count("/")))
-    return documents + others
-
-
-def _is_document(key: str) -> bool:
-    # Those of the draft of 2019 are below meta/root.
-    return key.rpartition("/")[2] in DOCUMENT_NAMES or "/meta/root" in f"/{key}"
 
 
 def copy_root_document(source: Store, target: Store) -> None:

@@ -5,7 +5,7 @@ the hierarchy as text.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, cast
@@ -14,12 +14,29 @@ from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.base import NodeKeys
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.nodes.protocols import GroupNode
-from zarrfs.engine.stores.base import Store, Usage
+from zarrfs.engine.stores.base import DOCUMENT_NAMES, Store, Usage
 from zarrfs.engine.stores.wrappers.prefix import PrefixStore
 from zarrfs.errors import StoreError
 from zarrfs.text import safe_text
 
 __all__ = ["Tree", "delete_node", "draw_tree", "move_node", "replacing", "tree"]
+
+
+def documents_first(keys: Iterable[str], *, only_documents: bool = False) -> list[str]:
+    """Return the keys of a hierarchy in the order in which they are deleted: documents, those of groups before those of
+    their members, and then chunks. They are written in the reverse order.
+
+    A process that is killed in between then leaves no array with missing chunks.
+    """
+    documents, others = [], []
+    for key in keys:
+        # Those of the draft of 2019 are below meta/root.
+        if key.rpartition("/")[2] in DOCUMENT_NAMES or "/meta/root" in f"/{key}":
+            documents.append(key)
+        elif not only_documents:
+            others.append(key)
+    documents.sort(key=lambda key: (key.rpartition("/")[2] not in DOCUMENT_NAMES, key.count("/")))
+    return documents + others
 
 
 def delete_node(store: Store, path: str) -> None:
@@ -39,7 +56,7 @@ def _delete(store: Store, node_keys: NodeKeys, *, has_members: bool) -> None:
     for key in node_keys.keys:
         store.delete(key)
     for prefix in node_keys.prefixes if has_members else ():
-        for key in formats.documents_first(store.list_prefix(prefix), only_documents=True):
+        for key in documents_first(store.list_prefix(prefix), only_documents=True):
             store.delete(key)
     for prefix in node_keys.prefixes:
         store.delete_prefix(prefix)
@@ -77,16 +94,16 @@ def _move_keys(store: Store, old: NodeKeys, new: NodeKeys) -> None:
     try:
         _copy_keys(store, names)
     except BaseException:
-        for key in formats.documents_first(names.values()):
+        for key in documents_first(names.values()):
             store.delete(key)
         raise
-    for key in formats.documents_first(names):
+    for key in documents_first(names):
         store.delete(key)
 
 
 def _copy_keys(store: Store, names: Mapping[str, str]) -> None:
     """Copy values to other keys, documents last."""
-    for key in reversed(formats.documents_first(names)):
+    for key in reversed(documents_first(names)):
         value = store.get(key)
         if value is not None:
             store.set(names[key], value)
@@ -200,7 +217,7 @@ def _exchange_copies(
         store.delete_prefix(staging)
         raise
     try:
-        for key in formats.documents_first(keys):
+        for key in documents_first(keys):
             store.delete(key)
         _copy_from_staging(store, new, staging_store)
     except BaseException as error:
@@ -245,7 +262,7 @@ def _delete_except(store: Store, node_keys: NodeKeys, staging: str) -> None:
     if "" not in node_keys.prefixes:
         _delete(store, node_keys, has_members=True)
         return
-    for key in formats.documents_first(store.list_prefix()):
+    for key in documents_first(store.list_prefix()):
         if not key.startswith(f"{staging}/"):
             store.delete(key)
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Self
 from zarrfs.errors import KeyNameError, ReadOnlyError, StoreError
 
 __all__ = [
+    "DOCUMENT_NAMES",
     "IMMUTABLE",
     "Buffer",
     "ByteRange",
@@ -28,6 +29,18 @@ __all__ = [
     "check_key",
     "segment_below",
 ]
+
+DOCUMENT_NAMES = (
+    "zarr.json",
+    ".zarray",
+    ".zgroup",
+    ".zattrs",
+    ".zmetadata",
+    "attributes.json",
+    "meta",
+    "attrs",
+)
+"""The last segments of the keys of metadata documents, in all formats except the draft of 2019."""
 
 Buffer = bytes | bytearray | memoryview
 """Contiguous bytes that a store returns or accepts. The receiver does not write to them."""

@@ -11,10 +11,10 @@ from urllib.parse import quote
 import zarrfs
 from zarrfs.credentials import hide_credentials, register_secrets, register_url
 from zarrfs.engine.cache import ChunkCache
-from zarrfs.engine.locations import METADATA_NAMES, open_store
+from zarrfs.engine.locations import open_store
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group, make_node
-from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.base import DOCUMENT_NAMES, Store
 from zarrfs.engine.stores.wrappers.retrying import RetryStore
 from zarrfs.engine.stores.wrappers.timeout import DaemonThreads, TimeoutStore
 from zarrfs.errors import MountError
@@ -33,9 +33,6 @@ __all__ = [
 ]
 
 LOCAL_SCHEMES = frozenset({"", "file", "local", "memory", "sqlite", "dbm", "lmdb", "temporary"})
-
-FORMER_METADATA_NAMES = ("meta", "attrs")
-"""The documents of Zarr v1."""
 
 PASSWORD_OPTIONS = {
     "s3": "secret",
@@ -247,5 +244,4 @@ def _set_members(options: dict[str, object], name: str, **defaults: object) -> N
 
 
 def _is_metadata(key: str) -> bool:
-    name = key.rpartition("/")[2]
-    return name in METADATA_NAMES or name in FORMER_METADATA_NAMES or key.startswith("meta/")
+    return key.rpartition("/")[2] in DOCUMENT_NAMES or key.startswith("meta/")

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from zarrfs.dimension_scales import NO_VARIABLE, create_empty_scale
 from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.mount.reading.content import ArraySegment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View, fixed_size_refusal
@@ -47,9 +48,6 @@ NETCDF_ATTRIBUTES = frozenset(
 
 VALUE_ATTRIBUTES = ("_FillValue", "missing_value")
 """The attributes whose data type must be that of the variable."""
-
-NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable.%10d"
-"""The ``NAME`` of a dimension scale without values."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +115,7 @@ class NcView(View):
                 name = f"string{array.dtype.itemsize}"
                 while name in h5:
                     name += "_"
-                _attach(dataset, len(axes), _empty_scale(h5, name, array.dtype.itemsize), NO_VARIABLE)
+                _attach(dataset, len(axes), create_empty_scale(h5, name, array.dtype.itemsize), NO_VARIABLE)
 
         name = presented.name.replace("/", "_")
         return hdf5_content(name, shape, variable.dtype, ArraySegment(array), describe, track_order=True)
@@ -190,7 +188,7 @@ def _add_dimension(h5: Any, dataset: Any, number: int, axis: ArrayAxis, variable
         return
     positions = axis_positions(axis, length)
     if positions is None:
-        _attach(dataset, number, _empty_scale(h5, axis.name, length), NO_VARIABLE)
+        _attach(dataset, number, create_empty_scale(h5, axis.name, length), NO_VARIABLE)
         return
     scale = h5.create_dataset(axis.name, data=positions)
     _set_unit(scale, axis)
@@ -200,19 +198,6 @@ def _add_dimension(h5: Any, dataset: Any, number: int, axis: ArrayAxis, variable
 def _set_unit(variable: Any, axis: ArrayAxis) -> None:
     if axis.unit is not None:
         variable.attrs["units"] = _netcdf_value(axis.unit)
-
-
-def _empty_scale(h5: Any, name: str, length: int) -> Any:
-    """Return a new dimension scale without values. No space is allocated for them."""
-    h5py = import_library("h5py")
-    creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    creation.set_layout(h5py.h5d.CONTIGUOUS)
-    creation.set_alloc_time(h5py.h5d.ALLOC_TIME_LATE)
-    creation.set_obj_track_times(False)
-    space = h5py.h5s.create_simple((length,))
-    dataset = h5py.Dataset(h5py.h5d.create(h5.id, None, h5py.h5t.IEEE_F32BE, space, creation))
-    h5[name] = dataset
-    return dataset
 
 
 def _attach(dataset: Any, number: int, scale: Any, name: str) -> None:

@@ -228,7 +228,7 @@ def to_hdf5(
                     if isinstance(member, Array) and member.dimension_names and name not in report.skipped:
                         dimensions[name] = member.dimension_names
                     output.check()
-                write_dimensions(h5py, target, dimensions, labels=not is_netcdf)
+                write_dimensions(target, dimensions, labels=not is_netcdf)
                 target.flush()
                 output.check()
         finally:

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from zarrfs.dimension_scales import NO_VARIABLE, create_empty_scale
+
 __all__ = ["RESERVED_ATTRIBUTES", "write_dimensions"]
 
 RESERVED_ATTRIBUTES = frozenset(
@@ -22,16 +24,11 @@ RESERVED_ATTRIBUTES = frozenset(
 )
 """The attributes in which HDF5 and netCDF store dimensions. Text in their place makes a file unreadable."""
 
-NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable.%10d"
-"""The ``NAME`` of a dimension scale without values."""
-
 MAX_NAME_NBYTES = 256
 """The maximum length of a name in netCDF (NC_MAX_NAME)."""
 
 
-def write_dimensions(
-    h5py: Any, file: Any, names: Mapping[str, Sequence[str | None]], *, labels: bool
-) -> None:
+def write_dimensions(file: Any, names: Mapping[str, Sequence[str | None]], *, labels: bool) -> None:
     """Attach a dimension scale to each dimension of the datasets.
 
     A dimension whose name is taken by another length, dataset or group gets a scale of another name, and its name as
@@ -41,7 +38,7 @@ def write_dimensions(
         names: the path of a dataset -> the names of its dimensions.
         labels: whether every dimension gets its name as a label. xarray shows labels as attributes.
     """
-    scales = _Scales(h5py, file)
+    scales = _Scales(file)
     coordinates = {path for path, found in names.items() if list(found) == [_split(path)[1]]}
     for path in coordinates:
         if _is_valid_name(_split(path)[1]):
@@ -64,8 +61,7 @@ def write_dimensions(
 class _Scales:
     """The dimension scales of a file, by the path of a group, the name of a dimension and its length."""
 
-    def __init__(self, h5py: Any, file: Any) -> None:
-        self._h5py = h5py
+    def __init__(self, file: Any) -> None:
         self._file = file
         self._coordinates: dict[tuple[str, str], Any] = {}
         self._scales: dict[tuple[str, str, int], Any] = {}
@@ -99,14 +95,7 @@ class _Scales:
         free = f"{name}_{length}" if is_taken or name in members else name
         while free in members:
             free += "_"
-        h5py = self._h5py
-        creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-        creation.set_layout(h5py.h5d.CONTIGUOUS)
-        creation.set_alloc_time(h5py.h5d.ALLOC_TIME_LATE)
-        creation.set_obj_track_times(False)
-        space = h5py.h5s.create_simple((length,))
-        scale = h5py.Dataset(h5py.h5d.create(members.id, None, h5py.h5t.IEEE_F32BE, space, creation))
-        members[free] = scale
+        scale = create_empty_scale(members, free, length)
         self._make_scale(scale, NO_VARIABLE % length)
         return members[free]
 

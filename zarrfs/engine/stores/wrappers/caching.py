@@ -9,22 +9,10 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
 
-from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, Store
+from zarrfs.engine.stores.base import DOCUMENT_NAMES, Buffer, ByteRange, Listing, Store
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 
 __all__ = ["LRUStore", "MetadataCacheStore"]
-
-METADATA_NAMES = (
-    "zarr.json",
-    ".zarray",
-    ".zgroup",
-    ".zattrs",
-    ".zmetadata",
-    "attributes.json",
-    "meta",
-    "attrs",
-)
-"""Last segments of the keys of metadata documents, in all formats except the draft of 2019."""
 
 CachedValue = tuple[Buffer | None]
 """A value, or None for a missing key."""
@@ -178,7 +166,7 @@ class MetadataCacheStore(_InvalidatingStore):
 
     def get(self, key: str) -> Buffer | None:
         self._check_open()
-        if key.rpartition("/")[2] not in METADATA_NAMES:
+        if key.rpartition("/")[2] not in DOCUMENT_NAMES:
             return super().get(key)
         documents, now = self._documents, self._clock()
         entry = documents.get(key)
@@ -190,17 +178,17 @@ class MetadataCacheStore(_InvalidatingStore):
         return value
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        if key.rpartition("/")[2] not in METADATA_NAMES:
+        if key.rpartition("/")[2] not in DOCUMENT_NAMES:
             return super().get_ranges(key, ranges)
         return Store.get_ranges(self, key, ranges)
 
     def get_into(self, key: str, out: memoryview) -> int | None:
-        if key.rpartition("/")[2] not in METADATA_NAMES:
+        if key.rpartition("/")[2] not in DOCUMENT_NAMES:
             return super().get_into(key, out)
         return Store.get_into(self, key, out)
 
     def size(self, key: str) -> int | None:
-        if key.rpartition("/")[2] not in METADATA_NAMES:
+        if key.rpartition("/")[2] not in DOCUMENT_NAMES:
             return super().size(key)
         value = self.get(key)
         return None if value is None else len(value)
@@ -219,7 +207,7 @@ class MetadataCacheStore(_InvalidatingStore):
     def lock(self, key: str) -> Iterator[None]:
         # See LRUStore.lock. All documents are removed, because a node can have other documents than the locked one.
         with self.store.lock(key):
-            if key.rpartition("/")[2] in METADATA_NAMES:
+            if key.rpartition("/")[2] in DOCUMENT_NAMES:
                 self.invalidate()
             yield
 
