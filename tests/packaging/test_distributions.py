@@ -57,7 +57,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = tmp_path_factory.mktemp("source")
     for name in tracked_files():
         (source / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(ROOT / name, source / name)
+        shutil.copyfile(ROOT / name, source / name, follow_symlinks=False)
     output = tmp_path_factory.mktemp("dist")
     for kind in ("--sdist", "--wheel"):
         run([sys.executable, "-m", "build", "--no-isolation", kind, "--outdir", output, source], cwd=output)
