@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import os
 import random
 import signal
@@ -22,6 +23,9 @@ import numpy as np
 
 import zarrfs
 from zarrfs.cli.main import main as command_line
+from zarrfs.engine.locations import open_store
+from zarrfs.engine.nodes.staging import STAGING
+from zarrfs.tools import clean
 
 SHAPE = (12, 10)
 OLD = np.arange(1, 121, dtype="u4").reshape(SHAPE)
@@ -132,16 +136,29 @@ class Replacing(Work):
         zarrfs.create_array(place, "a", data=NEW, overwrite=True, chunks=BLOCK).store.close()
 
     def check(self, place: Place) -> None:
-        try:
-            array = zarrfs.open_array(place, "a", cache_size=0)
-        except zarrfs.NodeNotFoundError:
-            return
-        found = array[...]
-        if array.attrs:
-            assert np.array_equal(found, OLD)
+        self.check_node(place)
+        logging.disable()
+        clean(place)
+        self.check_node(place)
+
+    def check_node(self, place: Place) -> None:
+        """Check that the old or the new array is at its path, or below the staging prefix, which ``clean`` keeps."""
+        store, _ = open_store(place, mode="r")
+        staging = [name for name in store.list_dir().prefixes if name.startswith(STAGING)]
+        for path in ("a", *(f"{name}/{part}/a" for name in staging for part in ("old", "new"))):
+            try:
+                array = zarrfs.open_array(store, path, cache_size=0)
+            except zarrfs.NodeNotFoundError:
+                continue
+            found = array[...]
+            if array.attrs:
+                assert np.array_equal(found, OLD)
+            else:
+                check_blocks(found, NEW, np.zeros_like(NEW))
+            break
         else:
-            check_blocks(found, NEW, np.zeros_like(NEW))
-        array.store.close()
+            raise AssertionError(f"neither the old nor the new array exists; staged: {staging}")
+        store.close()
 
 
 class Transfer(Work):

@@ -13,7 +13,7 @@ import pytest
 
 import zarrfs
 from zarrfs.engine.formats.api import WRITABLE_FORMATS
-from zarrfs.engine.nodes import hierarchy
+from zarrfs.engine.nodes import staging
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
@@ -156,7 +156,7 @@ def test_a_large_node_in_a_store_that_copies_is_not_copied_aside(
     zarrfs.create_array(inner, path, data=DATA, chunks=2)
     usage = inner.usage(path)
     size = usage.keys if limit == "MAX_COPIED_KEYS" else usage.nbytes
-    monkeypatch.setattr(hierarchy, limit, size)
+    monkeypatch.setattr(staging, limit, size)
     zarrfs.create_array(CopyingStore(inner), path, data=DATA, chunks=2, overwrite=True)
     assert inner.usage(path)[:2] == usage[:2]
 
@@ -168,7 +168,7 @@ def test_a_large_node_in_a_store_that_copies_is_not_copied_aside(
         is_last = operation == "set" and written.count(key) == 1 and not key.startswith(".zarrfs")
         return StoreError(f"{key}: no space left", errno.ENOSPC) if is_last else None
 
-    monkeypatch.setattr(hierarchy, limit, size - 1)
+    monkeypatch.setattr(staging, limit, size - 1)
     store = CopyingStore(FailingStore(inner, fail))
     with pytest.raises(StoreError, match=r"may be incomplete.*complete replacement is below") as caught:
         zarrfs.create_array(store, path, data=DATA + 1, chunks=2, overwrite=True)

@@ -17,7 +17,7 @@ from zarrfs.engine.nodes.consolidation_warnings import warn_of_change
 from zarrfs.engine.nodes.creation import new_nodes
 from zarrfs.engine.nodes.creation.similar_arrays import copy_values, options_like
 from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.nodes.hierarchy import replacing
+from zarrfs.engine.nodes.staging import replacing
 from zarrfs.engine.parallel import CORES
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import NodeExistsError, NodeTypeError

@@ -19,14 +19,18 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from enum import Enum
 from functools import cache
 
 __all__ = [
     "TEMPORARY_PREFIX",
+    "Owner",
     "create_temporary",
     "find_abandoned",
     "is_abandoned",
     "lock_file",
+    "owned_name",
+    "owner",
     "remove_abandoned",
     "sync_directory",
     "unique_prefix",
@@ -69,6 +73,36 @@ def create_temporary(directory: str, access: int = os.O_WRONLY) -> tuple[int, st
                     raise
         except FileExistsError:
             continue
+
+
+class Owner(Enum):
+    """What is known of the process that a temporary name identifies."""
+
+    RUNNING = "running"
+    GONE = "gone"
+    OTHER_MACHINE = "other machine"
+
+
+def owned_name(prefix: str) -> str:
+    """Return a name that begins with ``prefix`` and identifies this process. No other call returns it."""
+    return f"{prefix}{unique_prefix().removeprefix(TEMPORARY_PREFIX).rstrip('.')}"
+
+
+def owner(name: str, prefix: str) -> Owner | None:
+    """Return the state of the process that a name with this prefix identifies; None if it identifies none.
+
+    The four parts that identify it can be followed by others.
+    """
+    parts = name.removeprefix(prefix).split("-")
+    if not name.startswith(prefix) or len(parts) < 4:
+        return None
+    try:
+        process, start = int(parts[1], 16), int(parts[2], 16)
+    except ValueError:
+        return None
+    if parts[0] != _machine_id():
+        return Owner.OTHER_MACHINE
+    return Owner.RUNNING if _process_alive(process, start) else Owner.GONE
 
 
 def unique_prefix() -> str:
@@ -131,10 +165,9 @@ def is_abandoned(path: str) -> bool:
     name = os.path.basename(path)
     if not name.startswith(TEMPORARY_PREFIX):
         return False
-    parts = name.removeprefix(TEMPORARY_PREFIX).split("-")
-    if len(parts) == 4 and parts[0] == _machine_id():
-        with suppress(ValueError):
-            return not _process_alive(int(parts[1], 16), int(parts[2], 16))
+    state = owner(name, TEMPORARY_PREFIX)
+    if state in (Owner.RUNNING, Owner.GONE):
+        return state is Owner.GONE
     try:
         status = os.lstat(path)
     except OSError:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from typing import Any
 from zarrfs.engine.locations import Location, open_store
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.nodes.hierarchy import STAGING, StagingStore
+from zarrfs.engine.nodes.staging import StagingStore, staging_name
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
@@ -198,7 +197,7 @@ def _sample_store(location: Location, options: Mapping[str, Any] | None) -> Iter
         with _temporary_directory(path) as directory:
             yield directory
         return
-    prefix = f"{STAGING}{os.urandom(4).hex()}"
+    prefix = staging_name()
     try:
         store, _ = open_store(location, mode="a", storage_options=options)
         if store.in_process:
@@ -226,8 +225,9 @@ def _temporary_directory(path: str) -> Iterator[Store | str]:
     parent = path if os.path.ismount(path) else os.path.dirname(path)
     while not os.path.isdir(parent):
         parent = os.path.dirname(parent)
+    directory = os.path.join(parent, staging_name())
     try:
-        directory = tempfile.mkdtemp(prefix=STAGING, dir=parent)
+        os.mkdir(directory, 0o700)
     except OSError as error:
         yield f"{parent} cannot be written: {error.strerror}"
         return

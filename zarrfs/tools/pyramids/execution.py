@@ -14,7 +14,8 @@ from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.consolidation_warnings import warn_of_change
 from zarrfs.engine.nodes.creation import new_nodes
-from zarrfs.engine.nodes.hierarchy import delete_node, replacing
+from zarrfs.engine.nodes.hierarchy import delete_node
+from zarrfs.engine.nodes.staging import replacing
 from zarrfs.engine.parallel import CORES
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MetadataError, NodeExistsError

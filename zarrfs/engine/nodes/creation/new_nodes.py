@@ -24,7 +24,6 @@ from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.consolidation_warnings import warn_of_change
 from zarrfs.engine.nodes.creation.similar_arrays import copy_values
-from zarrfs.engine.nodes.hierarchy import replacing
 from zarrfs.engine.options import check_option_names, check_option_type
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.wrappers.undo import UndoStore
@@ -108,6 +107,8 @@ def _creating(store: Store, path: str, zarr_format: int | str, overwrite: bool) 
         if kind is None:
             yield target
         else:
+            from zarrfs.engine.nodes.staging import replacing
+
             with replacing(store, path) as aside:
                 yield aside
     except BaseException as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import secrets
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, wait
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from zarrfs._version import __version__
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.nodes.hierarchy import STAGING
+from zarrfs.engine.nodes.staging import staging_name
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError, StoreError, UnsupportedError
 from zarrfs.tools.copying.cluster.waiting import ask_worker, request
@@ -36,7 +35,7 @@ def check_workers(client: Client, source: Array | Group, target: Store) -> None:
     deleted before this returns. A directory that did not exist may remain, empty.
     """
     payload = check_source_on_workers(client, source, target)
-    probe_key = f"{STAGING}{secrets.token_hex(4)}"
+    probe_key = staging_name()
     workers = _workers(client)
     try:
         target.set(probe_key, b"")
