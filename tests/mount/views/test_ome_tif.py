@@ -145,6 +145,15 @@ def test_names(tmp_path: Path) -> None:
     assert image.get("Name") == "größe\\n"
 
 
+def test_there_are_no_character_references(tmp_path: Path) -> None:
+    """Bio-Formats does not read an OME-XML document with ``&#``, and shows the planes as time points without units."""
+    geometry = axes_of("z", "y", "x", z=(2, "micrometer"), y=(1, "micrometer"), x=(1, "micrometer"))
+    path = write_file(make_array(sample("<u2", (2, 4, 5))), ".ome.tif", tmp_path, geometry=geometry)
+    document, _, _ = path.read_bytes().partition(b"</OME>")
+    assert 'PhysicalSizeZUnit="µm"'.encode() in document
+    assert b"&#" not in document
+
+
 def test_strips_of_large_planes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiff_directories, "MAX_STRIP_NBYTES", 35)
     data = sample("<u2", (3, 7, 5))
