@@ -30,7 +30,7 @@ from zarrfs.tools.copying.cluster.batches import (
     SCHEDULING_SECONDS,
     batch_size,
 )
-from zarrfs.tools.copying.cluster.cluster import Cluster
+from zarrfs.tools.copying.cluster.executor import ClusterExecutor
 from zarrfs.tools.copying.copy_tasks import CopyBlock
 
 PETABYTE = 10**15
@@ -113,7 +113,7 @@ def _schedule_seconds() -> float:
     ):
         batches: list[int] = []
         start = time.process_time()
-        Cluster(client).run(abs, range(SCHEDULED), 1, batches.append)
+        ClusterExecutor(client).run(abs, range(SCHEDULED), 1, batches.append)
         return (time.process_time() - start) / len(batches)
 
 

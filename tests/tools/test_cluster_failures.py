@@ -32,8 +32,8 @@ from tests.tools.dask_servers import RecordItem, SlowItem, scheduler, worker
 from zarrfs.errors import OptionError, StoreError
 from zarrfs.tools import convert, rechunk, verify
 from zarrfs.tools.copying.cluster import checks, waiting
-from zarrfs.tools.copying.cluster import cluster as cluster_module
-from zarrfs.tools.copying.cluster.cluster import Cluster
+from zarrfs.tools.copying.cluster import executor as executor_module
+from zarrfs.tools.copying.cluster.executor import ClusterExecutor
 from zarrfs.tools.copying.cluster.submission import TaskMonitor
 from zarrfs.tools.copying.cluster.worker import check_target
 
@@ -204,7 +204,7 @@ def test_a_slow_worker_delays_only_its_own_tasks(cluster: KilledCluster, tmp_pat
     cluster.prepare(0)
     processes = {address: int(pid) for address, pid in cluster.client.run(os.getpid).items()}
     slow, pid = next(iter(processes.items()))
-    executor = Cluster(cluster.client)
+    executor = ClusterExecutor(cluster.client)
     executor.run(SlowItem(str(tmp_path / "notes"), pid), range(100), 1, lambda count: None)
     lines = (tmp_path / "notes").read_text().split()
     assert Counter(map(int, lines)) == Counter(range(100))
@@ -221,7 +221,7 @@ def test_a_worker_that_hangs_is_named_and_its_tasks_run_on_others_when_it_is_end
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(waiting, "STALLED_SECONDS", 1.0)
-    monkeypatch.setattr(cluster_module, "RESULT_SECONDS", 1.0)
+    monkeypatch.setattr(executor_module, "RESULT_SECONDS", 1.0)
     cluster.prepare(0)
     client = cluster.client
     hanging, address = cluster.hanging_worker()
@@ -246,17 +246,17 @@ def test_a_worker_that_hangs_is_named_and_its_tasks_run_on_others_when_it_is_end
             stop()
         done.append(count)
 
-    fetch = Cluster._result
+    fetch = ClusterExecutor._result
 
-    def result(self: Cluster, future: Any, *arguments: Any) -> Any:
+    def result(self: ClusterExecutor, future: Any, *arguments: Any) -> Any:
         holders = client.who_has([future]).get(future.key, ())
         if not stopped and address in holders and when != "after a task":
             stop()
         return fetch(self, future, *arguments)
 
-    monkeypatch.setattr(Cluster, "_result", result)
+    monkeypatch.setattr(ClusterExecutor, "_result", result)
     try:
-        Cluster(client).run(RecordItem(str(tmp_path / "notes")), range(200), 1, progress)
+        ClusterExecutor(client).run(RecordItem(str(tmp_path / "notes")), range(200), 1, progress)
     finally:
         logging.getLogger("zarrfs").removeHandler(handler)
         cluster.replace(hanging)
@@ -286,7 +286,7 @@ def test_tasks_of_a_worker_that_hangs_run_on_others_after_the_task_timeout(
             wait([answer for worker, (answer, _) in self._workers.items() if worker != address], TIMEOUT)
             return super().hanging()
 
-    monkeypatch.setattr(cluster_module, "TaskMonitor", PatientMonitor)
+    monkeypatch.setattr(executor_module, "TaskMonitor", PatientMonitor)
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     work = RecordItem(str(tmp_path / "notes"), str(gate) if how == "item" else None, hanging.pid)
@@ -297,7 +297,7 @@ def test_tasks_of_a_worker_that_hangs_run_on_others_after_the_task_timeout(
             hanging.send_signal(signal.SIGSTOP)
         done.append(count)
 
-    executor = Cluster(cluster.client, task_timeout=1.0)
+    executor = ClusterExecutor(cluster.client, task_timeout=1.0)
     try:
         executor.run(work, range(100), 1, progress)
     finally:
@@ -315,13 +315,13 @@ def test_if_all_workers_hang_the_error_states_how_to_resume(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cluster_module, "STOP_SECONDS", 0.1)
+    monkeypatch.setattr(executor_module, "STOP_SECONDS", 0.1)
     cluster.prepare(0)
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     work = RecordItem(str(tmp_path / "notes"), str(gate))
     with pytest.raises(StoreError, match=r"did not end within 0.5 s .* resume") as caught:
-        Cluster(cluster.client, task_timeout=0.5).run(work, range(10), 1, lambda count: None)
+        ClusterExecutor(cluster.client, task_timeout=0.5).run(work, range(10), 1, lambda count: None)
     with open(gate, "wb"):
         pass
     assert any(address in str(caught.value) for address in cluster.client.nthreads())
@@ -330,8 +330,8 @@ def test_if_all_workers_hang_the_error_states_how_to_resume(
 
 INTERRUPTED_COMMAND = """
 import sys
-from zarrfs.tools.copying.cluster import cluster
-cluster.STOP_SECONDS = 0.5
+from zarrfs.tools.copying.cluster import executor
+executor.STOP_SECONDS = 0.5
 from zarrfs.cli.main import run
 run(sys.argv[1:])
 """

@@ -27,7 +27,7 @@ from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.errors import MetadataError, NodeExistsError, StoreError, UnsupportedError
 from zarrfs.testing import CountingStore, FailingStore
 from zarrfs.tools import convert, copy, copy_all, copy_store, rechunk, verify
-from zarrfs.tools.copying.executors import Threads
+from zarrfs.tools.copying.executors import ThreadExecutor
 from zarrfs.tools.copying.planning import copy_blocks
 from zarrfs.tools.copying.sampling import Sampling, measured_rounds
 
@@ -350,7 +350,9 @@ def test_the_first_round_of_tasks_does_not_count_for_the_expected_time(
             nonlocal now
             now += next(remaining)
 
-        found = Sampling(target.store, Threads(), None).measure(work, [target], range(100)[: len(times)], 1)
+        found = Sampling(target.store, ThreadExecutor(), None).measure(
+            work, [target], range(100)[: len(times)], 1
+        )
         return found.seconds, found.tasks
 
     assert measured(100.0) == (100.0, 1)

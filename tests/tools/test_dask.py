@@ -42,7 +42,7 @@ from zarrfs.tools.copying.cluster.batches import (
     Batches,
     batch_size,
 )
-from zarrfs.tools.copying.cluster.cluster import IN_FLIGHT_PER_THREAD, Cluster
+from zarrfs.tools.copying.cluster.executor import IN_FLIGHT_PER_THREAD, ClusterExecutor
 from zarrfs.tools.copying.cluster.results import BatchResult
 
 RNG = np.random.default_rng(0)
@@ -251,7 +251,7 @@ def test_a_failed_replacement_keeps_the_old_array(address: str, tmp_path: Path) 
 @pytest.mark.parametrize("count", [0, 1, 5, 1000])
 def test_each_item_is_processed_once(count: int, client: distributed.Client, tmp_path: Path) -> None:
     done: list[int] = []
-    Cluster(client).run(RecordItem(str(tmp_path / "notes")), range(count), 1, done.append)
+    ClusterExecutor(client).run(RecordItem(str(tmp_path / "notes")), range(count), 1, done.append)
     lines = (tmp_path / "notes").read_text().split() if count else []
     assert Counter(map(int, lines)) == Counter(range(count))
     assert sum(done) == count
@@ -263,7 +263,7 @@ def test_tasks_in_flight_are_bounded(client: distributed.Client, tmp_path: Path)
     work = RecordItem(str(tmp_path / "notes"), str(gate))
     in_flight: list[int] = []
     caller = threading.Thread(
-        target=Cluster(client).run,
+        target=ClusterExecutor(client).run,
         args=(work, range(500), 1, lambda count: in_flight.append(len(client.futures))),
     )
     caller.start()
@@ -293,7 +293,7 @@ def test_a_task_that_kills_its_workers_is_an_error(tmp_path: Path) -> None:
         with distributed.Client(address, set_as_default=False) as client:
             client.wait_for_workers(5, timeout=TIMEOUT)
             with pytest.raises(StoreError, match=r"were killed while they ran one task.*resume"):
-                Cluster(client).run(os._exit, [1], 1, lambda count: None)
+                ClusterExecutor(client).run(os._exit, [1], 1, lambda count: None)
 
 
 def test_a_scheduler_that_stops_is_an_error(tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_a_scheduler_that_stops_is_an_error(tmp_path: Path) -> None:
         ending = threading.Thread(target=end)
         ending.start()
         with pytest.raises(StoreError, match=r"was stopped or restarted.*resume"):
-            Cluster(client).run(work, range(100), 1, lambda count: None)
+            ClusterExecutor(client).run(work, range(100), 1, lambda count: None)
         ending.join()
 
 

@@ -6,7 +6,7 @@ import click
 
 import zarrfs
 from zarrfs.cli.console import MAX_LINE, print_json, print_table, safe
-from zarrfs.cli.tree import Hierarchy, Member, UnreadableMember, as_object, member_object, shown
+from zarrfs.cli.tree import Hierarchy, Member, UnreadableMember, as_object, listed_array, member_object
 from zarrfs.cli.values import document_option, parse_storage_options, storage_option
 
 __all__ = ["command"]
@@ -36,7 +36,7 @@ def command(
     with node:
         if isinstance(node, zarrfs.Array):
             name = node.basename or "/"
-            entries: list[tuple[str, Member]] = [(name, shown(node))]
+            entries: list[tuple[str, Member]] = [(name, listed_array(node))]
             members = {name: as_object(node, 0)}
         else:
             entries = list(Hierarchy().members(node))

@@ -73,8 +73,8 @@ class UnreadableMember:
 
 
 @dataclass(frozen=True, eq=False)
-class ShownArray:
-    """What is shown of an array: its properties as JSON values, without the path."""
+class ListedArray:
+    """The properties of an array that a listing shows, as JSON values, without the path."""
 
     properties: dict[str, Any]
 
@@ -101,9 +101,9 @@ class ShownArray:
         return click.style(f"  {self.shape} {self.data_type}, chunks {self.chunks}{sharded}", fg="cyan")
 
 
-def shown(array: zarrfs.Array) -> ShownArray:
-    """Return what is shown of an array."""
-    return ShownArray(
+def listed_array(array: zarrfs.Array) -> ListedArray:
+    """Return the properties of an array that a listing shows."""
+    return ListedArray(
         {
             "shape": list(array.shape),
             "data_type": array.spec.data_type.name,
@@ -120,10 +120,10 @@ class Hierarchy:
 
     def __init__(self) -> None:
         # The templates are referenced because their identities are the keys.
-        self._known: dict[int, tuple[ArraySpec, ShownArray]] = {}
+        self._known: dict[int, tuple[ArraySpec, ListedArray]] = {}
 
     def members(self, group: zarrfs.Group) -> Iterator[tuple[str, Member]]:
-        """Yield the name of each member and what is shown of it."""
+        """Yield the name of each member, and what a listing shows of it."""
         template_of = group.array_templates()
         for name in _names(group):
             known = self._known.get(id(template_of(name)))
@@ -132,7 +132,7 @@ class Hierarchy:
                 continue
             member: Member | None
             try:
-                member = self._opened(group, name)
+                member = self._open_member(group, name)
             except MemoryError:
                 raise
             except Exception as error:  # an error in one member must not hide the others
@@ -140,11 +140,11 @@ class Hierarchy:
             if member is not None:
                 yield name, member
 
-    def _opened(self, group: zarrfs.Group, name: str) -> Member | None:
+    def _open_member(self, group: zarrfs.Group, name: str) -> Member | None:
         node: zarrfs.Array | zarrfs.Group | None = group.get(name)
         if not isinstance(node, zarrfs.Array):
             return node
-        array = shown(node)
+        array = listed_array(node)
         template = group.array_templates()(name)
         if template is not None:
             self._known[id(template)] = template, array
@@ -158,7 +158,7 @@ class Hierarchy:
         for position, (name, member) in enumerate(entries):
             last = position == len(entries) - 1
             head = f"{indent}{'└── ' if last else '├── '}{safe(name, MAX_LINE)}"
-            if isinstance(member, ShownArray):
+            if isinstance(member, ListedArray):
                 yield head + member.suffix
                 continue
             if isinstance(member, UnreadableMember):
@@ -195,7 +195,7 @@ class Hierarchy:
             return member_object(path, UnreadableMember(describe_error(error)))
 
 
-Member = zarrfs.Group | ShownArray | UnreadableMember
+Member = zarrfs.Group | ListedArray | UnreadableMember
 
 
 def _names(group: zarrfs.Group) -> list[str]:
@@ -211,7 +211,7 @@ def _names(group: zarrfs.Group) -> list[str]:
 def as_object(node: zarrfs.Array | zarrfs.Group, depth: int | None) -> dict[str, Any]:
     """Return a node and ``depth`` levels below it as nested objects; None for all levels."""
     if isinstance(node, zarrfs.Array):
-        return member_object(node.name, shown(node))
+        return member_object(node.name, listed_array(node))
     return Hierarchy().as_object(node, depth)
 
 
@@ -219,7 +219,7 @@ def lines(node: zarrfs.Array | zarrfs.Group, depth: int | None) -> Iterator[str]
     """Yield the lines of a node and of ``depth`` levels below it; None for all levels."""
     head = safe(node.store.url + (f"/{node.path}" if node.path else ""))
     if isinstance(node, zarrfs.Array):
-        yield head + shown(node).suffix
+        yield head + listed_array(node).suffix
         return
     yield head
     yield from Hierarchy().lines(node, "", depth)
@@ -234,7 +234,7 @@ def member_object(path: str, member: Member) -> dict[str, Any]:
     """Return a member as an object without its own members. A broken member has the reason."""
     if isinstance(member, UnreadableMember):
         return {"kind": "broken", "error": member.reason}
-    if isinstance(member, ShownArray):
+    if isinstance(member, ListedArray):
         return {"kind": "array", "path": path, **member.properties}
     return group_object(path)
 

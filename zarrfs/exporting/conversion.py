@@ -12,7 +12,7 @@ from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import DataError, OptionError, UnsupportedError
 from zarrfs.foreign.foreign_array import ForeignArray as ConvertedValues
 from zarrfs.foreign.foreign_array import is_presentable
-from zarrfs.foreign.presented_store import PresentedStore
+from zarrfs.foreign.foreign_store import ForeignStore
 from zarrfs.mount.views.base import PresentedArray
 from zarrfs.tools.copying.option_names import option_name
 
@@ -52,7 +52,7 @@ def converted(presented: PresentedArray, dtype: npt.DTypeLike) -> PresentedArray
 
     chunks = tuple(max(length) if isinstance(length, tuple) else length for length in array.chunks)
     values = ConvertedValues(array.shape, chunks, target, read)
-    store = PresentedStore(
+    store = ForeignStore(
         f"{array.store.url}/{array.path}".rstrip("/"), {"": values}, lambda: None, lambda: None
     )
     found = zarrfs.open(store)

@@ -15,8 +15,8 @@ from zarrfs.engine.stores.regular_files import open_regular_file
 from zarrfs.errors import LocationError, UnsupportedError
 from zarrfs.foreign.contiguous import path_stamp
 from zarrfs.foreign.foreign_array import ForeignArray
+from zarrfs.foreign.foreign_store import ForeignStore
 from zarrfs.foreign.image_groups import ImageAxis, image_nodes
-from zarrfs.foreign.presented_store import PresentedStore
 
 __all__ = ["IMAGE_SUFFIXES", "is_image_file", "natural_order", "open_image_stack"]
 
@@ -65,7 +65,7 @@ def natural_order(path: str) -> tuple[Any, ...]:
     )
 
 
-def open_image_stack(paths: Sequence[str]) -> PresentedStore:
+def open_image_stack(paths: Sequence[str]) -> ForeignStore:
     """Return a store with the image that PNG or JPEG files contain: the planes of a stack, in this order.
 
     The axes are z, y, x, without z for one file, and c at the end for colours. All files have the same size and mode.
@@ -96,7 +96,7 @@ def open_image_stack(paths: Sequence[str]) -> PresentedStore:
     axes = [ImageAxis(axis) for axis in ("zyx" if is_stack else "yx")] + [ImageAxis("c")] * bool(colors)
     title = os.path.splitext(os.path.basename(paths[0]))[0]
     nodes = image_nodes(array, axes, title)
-    return PresentedStore(
+    return ForeignStore(
         f"file://{os.path.abspath(paths[0])}", nodes, lambda: tuple(map(path_stamp, paths)), lambda: None
     )
 

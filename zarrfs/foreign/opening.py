@@ -14,10 +14,10 @@ from zarrfs.engine.locations import HDF5_MAGIC
 from zarrfs.engine.locations.local import split_reference_file
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError
+from zarrfs.foreign.foreign_store import ForeignStore
 from zarrfs.foreign.image_stacks import is_image_file
 from zarrfs.foreign.medical.metaimage import is_metaimage
 from zarrfs.foreign.medical.nifti import is_nifti
-from zarrfs.foreign.presented_store import PresentedStore
 
 __all__ = ["SUFFIXES", "is_known_file", "is_spec", "open_node"]
 
@@ -133,55 +133,55 @@ def _opener(file: str) -> Callable[[str], Any] | None:
     return _json if is_json and head.lstrip()[:1] == b"{" else None
 
 
-def _tiff(file: str) -> PresentedStore:
+def _tiff(file: str) -> ForeignStore:
     from zarrfs.foreign.tiff.opening import open_tiff
 
     return open_tiff(file)
 
 
-def _npy(file: str) -> PresentedStore:
+def _npy(file: str) -> ForeignStore:
     from zarrfs.foreign.arrays.npy import open_npy
 
     return open_npy(file)
 
 
-def _hdf5(file: str, allow_external: bool = False) -> PresentedStore:
+def _hdf5(file: str, allow_external: bool = False) -> ForeignStore:
     from zarrfs.foreign.arrays.hdf5 import open_hdf5
 
     return open_hdf5(file, allow_external=allow_external)
 
 
-def _nrrd(file: str) -> PresentedStore:
+def _nrrd(file: str) -> ForeignStore:
     from zarrfs.foreign.medical.nrrd import open_nrrd
 
     return open_nrrd(file)
 
 
-def _npz(file: str) -> PresentedStore:
+def _npz(file: str) -> ForeignStore:
     from zarrfs.foreign.arrays.npz import open_npz
 
     return open_npz(file)
 
 
-def _nifti(file: str) -> PresentedStore:
+def _nifti(file: str) -> ForeignStore:
     from zarrfs.foreign.medical.nifti import open_nifti
 
     return open_nifti(file)
 
 
-def _metaimage(file: str) -> PresentedStore:
+def _metaimage(file: str) -> ForeignStore:
     from zarrfs.foreign.medical.metaimage import open_metaimage
 
     return open_metaimage(file)
 
 
-def _image_file(file: str) -> PresentedStore:
+def _image_file(file: str) -> ForeignStore:
     from zarrfs.foreign.image_stacks import open_image_stack
 
     return open_image_stack([file])
 
 
-OPENERS: tuple[tuple[Callable[[str], PresentedStore], Callable[[bytes, str], bool]], ...] = (
+OPENERS: tuple[tuple[Callable[[str], ForeignStore], Callable[[bytes, str], bool]], ...] = (
     (_nrrd, lambda head, name: head.startswith(b"NRRD0")),
     (_npz, lambda head, name: head.startswith(b"PK") and name.lower().endswith(".npz")),
     (_nifti, is_nifti),

@@ -13,8 +13,8 @@ from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.errors import MetadataError, OptionError, ZarrError
 from zarrfs.foreign.foreign_array import ForeignArray
+from zarrfs.foreign.foreign_store import ForeignStore
 from zarrfs.foreign.image_groups import ImageAxis, image_nodes
-from zarrfs.foreign.presented_store import PresentedStore
 from zarrfs.ngff.editing import with_channels
 from zarrfs.ngff.geometry import axis_type
 from zarrfs.ngff.model import Multiscales
@@ -95,7 +95,7 @@ def ordered_image(
     names: Sequence[str] | None = None,
     scale: Sequence[float] | None = None,
     unit: str | None = None,
-) -> PresentedStore:
+) -> ForeignStore:
     """Return a store with an image that is transposed so that time precedes channels, and channels precede space.
 
     ``names`` and ``scale`` replace those of the dimensions, in the order of the file, and ``unit`` that of the spatial
@@ -124,7 +124,7 @@ def ordered_image(
     if image.label is not None and isinstance(attributes, dict):
         attributes["ome"]["image-label"] = dict(image.label)
     place = f"{array.store.url}/{array.path}".rstrip("/")
-    return PresentedStore(place, nodes, lambda: array.store.stamp("zarr.json"), lambda: None)
+    return ForeignStore(place, nodes, lambda: array.store.stamp("zarr.json"), lambda: None)
 
 
 def _axes(image: Multiscales, ndim: int) -> list[ImageAxis]:

@@ -15,9 +15,9 @@ from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.errors import LocationError, LocationNotFoundError, NodeTypeError, OptionError
 from zarrfs.foreign.arrays.raw import open_raw
+from zarrfs.foreign.foreign_store import ForeignStore
 from zarrfs.foreign.image_stacks import IMAGE_SUFFIXES, natural_order, open_image_stack
 from zarrfs.foreign.opening import is_known_file, open_node
-from zarrfs.foreign.presented_store import PresentedStore
 from zarrfs.importing.images import find_images, image_of_array, image_of_group, ordered_image
 from zarrfs.logs import logger
 from zarrfs.ngff.orientation import ANATOMICAL_DIRECTIONS
@@ -225,7 +225,7 @@ def _open(
             f"{file} is not a file of a known format; expected TIFF, NumPy, HDF5, NetCDF4, NRRD, MetaImage, NIfTI, PNG "
             f"or JPEG, or raw values with {option('shape', 'Z,Y,X')} and {option('dtype', 'uint16')}"
         ) from None
-    if not isinstance(node.store, PresentedStore):
+    if not isinstance(node.store, ForeignStore):
         raise NodeTypeError(
             f"{file} is a Zarr hierarchy; use zarrfs copy or convert, or zarrfs pyramid for an array"
         )

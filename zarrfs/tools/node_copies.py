@@ -24,7 +24,7 @@ from zarrfs.errors import NodeExistsError, NodeTypeError
 from zarrfs.tools.copy_log import CopyResult, Log, line_writer
 from zarrfs.tools.copying.copy_execution import stored_coords
 from zarrfs.tools.copying.copy_tasks import CopyChunk
-from zarrfs.tools.copying.executors import Threads
+from zarrfs.tools.copying.executors import ThreadExecutor
 from zarrfs.tools.copying.planning import TargetOptions, spec_for_chunk_copy
 from zarrfs.tools.copying.reports import CopyReport
 from zarrfs.tools.copying.walking import readable_nodes
@@ -180,7 +180,7 @@ class _CopyOperation:
         warn_of_change(store, path, spec.zarr_format)
         target = Array(store, path, written, ChunkCache(0), False)
         workers = max(CORES, source.store.concurrency, store.concurrency)
-        Threads().run(CopyChunk(source, target, False), stored_coords(source), workers, lambda _: None)
+        ThreadExecutor().run(CopyChunk(source, target, False), stored_coords(source), workers, lambda _: None)
         return target
 
     def _group(self, source: Any, dest: Group | None, name: str) -> None:

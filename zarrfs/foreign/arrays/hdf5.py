@@ -20,7 +20,7 @@ from zarrfs.foreign.foreign_array import (
     is_presentable,
     plane_chunks,
 )
-from zarrfs.foreign.presented_store import PresentedStore
+from zarrfs.foreign.foreign_store import ForeignStore
 from zarrfs.logs import logger
 from zarrfs.tools.hdf5.attributes import FILL_VALUE, attributes_of, dimension_names, encoded_missing
 from zarrfs.tools.hdf5.objects import Entry, check_internal, is_node_name, objects, stored_regions
@@ -32,7 +32,7 @@ MAX_NAMED_ATTRIBUTES = 5
 """The maximum number of attributes that a message names."""
 
 
-def open_hdf5(path: str, allow_external: bool = False) -> PresentedStore:
+def open_hdf5(path: str, allow_external: bool = False) -> ForeignStore:
     """Return a store with the groups of an HDF5 file, and its datasets of numbers, texts and records.
 
     Other objects are members that raise UnsupportedError when they are opened, and so are links to other files and
@@ -76,7 +76,7 @@ def open_hdf5(path: str, allow_external: bool = False) -> PresentedStore:
         with lock:
             file.close()
 
-    return PresentedStore(f"file://{path}", nodes, lambda: path_stamp(path), close)
+    return ForeignStore(f"file://{path}", nodes, lambda: path_stamp(path), close)
 
 
 def _member(path: str) -> str:

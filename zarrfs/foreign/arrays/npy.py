@@ -11,14 +11,14 @@ from zarrfs.engine.stores.regular_files import open_regular_file
 from zarrfs.errors import LocationError, UnsupportedError, ZarrError
 from zarrfs.foreign.contiguous import ContiguousValues, file_stamp
 from zarrfs.foreign.foreign_array import ForeignArray, is_presentable, plane_chunks
-from zarrfs.foreign.presented_store import PresentedStore
+from zarrfs.foreign.foreign_store import ForeignStore
 
 __all__ = ["array_of_npy", "open_npy"]
 
 MAX_RANK = 32
 
 
-def open_npy(path: str) -> PresentedStore:
+def open_npy(path: str) -> ForeignStore:
     """Return a store with the array of a .npy file at its root. The format is described in ``numpy.lib.format``.
 
     Raises LocationError if the file is damaged, and UnsupportedError if its data type is not numeric.
@@ -26,7 +26,7 @@ def open_npy(path: str) -> PresentedStore:
     fd = open_regular_file(path)
     try:
         array = array_of_npy(fd, path)
-        return PresentedStore(f"file://{path}", {"": array}, lambda: file_stamp(fd), lambda: os.close(fd))
+        return ForeignStore(f"file://{path}", {"": array}, lambda: file_stamp(fd), lambda: os.close(fd))
     except BaseException:
         os.close(fd)
         raise

@@ -11,7 +11,7 @@ from zarrfs.errors import LocationError, UnsupportedError, ZarrError
 from zarrfs.foreign.arrays.npy import array_of_npy
 from zarrfs.foreign.contiguous import path_stamp
 from zarrfs.foreign.foreign_array import ForeignArray
-from zarrfs.foreign.presented_store import PresentedStore
+from zarrfs.foreign.foreign_store import ForeignStore
 from zarrfs.foreign.stored_values import spooled
 
 __all__ = ["open_npz"]
@@ -19,7 +19,7 @@ __all__ = ["open_npz"]
 MAX_MEMBERS = 10_000
 
 
-def open_npz(path: str) -> PresentedStore:
+def open_npz(path: str) -> ForeignStore:
     """Return a store with the numeric arrays of a .npz file, as ``numpy.savez`` and ``savez_compressed`` write it.
 
     Members are written to temporary files. Those that are not numeric raise UnsupportedError when they are opened.
@@ -63,4 +63,4 @@ def open_npz(path: str) -> PresentedStore:
     if len(errors) == len(nodes):
         close()
         raise errors[0] if errors else UnsupportedError(f"{path} contains no arrays")
-    return PresentedStore(f"file://{path}", nodes, lambda: path_stamp(path), close)
+    return ForeignStore(f"file://{path}", nodes, lambda: path_stamp(path), close)

@@ -11,13 +11,13 @@ import numpy.typing as npt
 from zarrfs.errors import OptionError
 from zarrfs.foreign.contiguous import file_stamp
 from zarrfs.foreign.foreign_array import ForeignArray, is_presentable, plane_chunks
-from zarrfs.foreign.presented_store import PresentedStore
+from zarrfs.foreign.foreign_store import ForeignStore
 from zarrfs.foreign.stored_values import stored_values
 
 __all__ = ["open_raw"]
 
 
-def open_raw(path: str, shape: Sequence[int], dtype: npt.DTypeLike, offset: int = 0) -> PresentedStore:
+def open_raw(path: str, shape: Sequence[int], dtype: npt.DTypeLike, offset: int = 0) -> ForeignStore:
     """Return a store with the array of a raw file, in C order, at its root.
 
     Raises OptionError for a data type that is not numeric or a shape with lengths below 1, and LocationError if the
@@ -37,6 +37,6 @@ def open_raw(path: str, shape: Sequence[int], dtype: npt.DTypeLike, offset: int 
     values, fd = stored_values(path, offset, lengths, given)
     chunks = plane_chunks(lengths, given.itemsize)
     array = ForeignArray(lengths, chunks, given.newbyteorder("="), values.read)
-    return PresentedStore(
+    return ForeignStore(
         f"file://{os.path.abspath(path)}", {"": array}, lambda: file_stamp(fd), lambda: os.close(fd)
     )

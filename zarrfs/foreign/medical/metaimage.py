@@ -13,9 +13,9 @@ from zarrfs.engine.stores.regular_files import open_regular_file
 from zarrfs.errors import LocationError, UnsupportedError
 from zarrfs.foreign.contiguous import path_stamp
 from zarrfs.foreign.foreign_array import ForeignArray, plane_chunks
+from zarrfs.foreign.foreign_store import ForeignStore
 from zarrfs.foreign.image_groups import ImageAxis, image_nodes
 from zarrfs.foreign.medical.spatial_axes import LPS_TO_RAS, is_plain, oriented_axes
-from zarrfs.foreign.presented_store import PresentedStore
 from zarrfs.foreign.stored_values import stored_values
 
 __all__ = ["is_metaimage", "open_metaimage"]
@@ -47,7 +47,7 @@ def is_metaimage(head: bytes) -> bool:
     return first in (b"ObjectType", b"NDims", b"Comment") and b"=" in head
 
 
-def open_metaimage(path: str) -> PresentedStore:
+def open_metaimage(path: str) -> ForeignStore:
     """Return a store with the image of a MetaImage file. Values in another file of the same directory are read too.
 
     MetaImage has no unit; it is millimetres by convention. The axes have an orientation if the file states it
@@ -77,7 +77,7 @@ def open_metaimage(path: str) -> PresentedStore:
     values, fd = stored_values(file, offset, shape, dtype, compression)
     array = ForeignArray(shape, plane_chunks(shape, dtype.itemsize), dtype.newbyteorder("="), values.read)
     nodes = image_nodes(array, _axes(fields, count, channels > 1), fields.get("Name", ""))
-    return PresentedStore(f"file://{path}", nodes, lambda: path_stamp(path), lambda: os.close(fd))
+    return ForeignStore(f"file://{path}", nodes, lambda: path_stamp(path), lambda: os.close(fd))
 
 
 def _header(path: str) -> tuple[dict[str, str], int]:

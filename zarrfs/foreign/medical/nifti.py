@@ -13,9 +13,9 @@ from zarrfs.engine.stores.databases.base import load_library
 from zarrfs.errors import LocationError, UnsupportedError, ZarrError
 from zarrfs.foreign.contiguous import ContiguousValues, path_stamp
 from zarrfs.foreign.foreign_array import ForeignArray, is_presentable, plane_chunks
+from zarrfs.foreign.foreign_store import ForeignStore
 from zarrfs.foreign.image_groups import ImageAxis, image_nodes
 from zarrfs.foreign.medical.spatial_axes import is_outside_plane, oriented_axes, plane_normal
-from zarrfs.foreign.presented_store import PresentedStore
 from zarrfs.foreign.stored_values import stored_values
 from zarrfs.ngff.units import unit_name
 
@@ -32,7 +32,7 @@ def is_nifti(head: bytes, name: str) -> bool:
     return head[344:348] == b"n+1\0" or head[4:8] == b"n+2\0"
 
 
-def open_nifti(path: str) -> PresentedStore:
+def open_nifti(path: str) -> ForeignStore:
     """Return a store with the image of a NIfTI file. Values are scaled as the header states, to float64.
 
     The axes have the names x, y, z, t, c in the order of the file, whatever directions they have. Scale, position and
@@ -93,7 +93,7 @@ def open_nifti(path: str) -> PresentedStore:
     dtype = np.dtype("f8") if is_scaled else stored.newbyteorder("=")
     array = ForeignArray(shape, plane_chunks(shape, dtype.itemsize), dtype, read)
     nodes = image_nodes(array, axes[::-1], name)
-    return PresentedStore(f"file://{path}", nodes, lambda: path_stamp(path), lambda: os.close(fd))
+    return ForeignStore(f"file://{path}", nodes, lambda: path_stamp(path), lambda: os.close(fd))
 
 
 def _axis(name: str, zoom: float, units: tuple[str, str], time_origin: float) -> ImageAxis:

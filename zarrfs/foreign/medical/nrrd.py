@@ -15,6 +15,7 @@ from zarrfs.engine.stores.regular_files import open_regular_file
 from zarrfs.errors import LocationError, UnsupportedError, ZarrError
 from zarrfs.foreign.contiguous import path_stamp
 from zarrfs.foreign.foreign_array import ForeignArray, plane_chunks
+from zarrfs.foreign.foreign_store import ForeignStore
 from zarrfs.foreign.image_groups import ImageAxis, image_nodes
 from zarrfs.foreign.medical.spatial_axes import (
     LPS_TO_RAS,
@@ -23,7 +24,6 @@ from zarrfs.foreign.medical.spatial_axes import (
     oriented_axes,
     plane_normal,
 )
-from zarrfs.foreign.presented_store import PresentedStore
 from zarrfs.foreign.stored_values import stored_values
 from zarrfs.ngff.units import is_time, unit_name
 
@@ -67,7 +67,7 @@ SAMPLE_KINDS = ("list", "point", "vector", "covariant-vector", "normal")
 COLOR_KINDS = ("color", "matrix", "quaternion", "symmetric")
 
 
-def open_nrrd(path: str) -> PresentedStore:
+def open_nrrd(path: str) -> ForeignStore:
     """Return a store with the image of a NRRD file. Values in another file of the same directory are read too.
 
     Raises LocationError for a damaged file, and UnsupportedError for encodings, types and lists of files that are not
@@ -97,7 +97,7 @@ def open_nrrd(path: str) -> PresentedStore:
     values, fd = stored_values(file, offset, shape, dtype, ENCODINGS[encoding])
     array = ForeignArray(shape, plane_chunks(shape, dtype.itemsize), dtype.newbyteorder("="), values.read)
     nodes = image_nodes(array, axes, str(header.get("content", "")))
-    return PresentedStore(f"file://{path}", nodes, lambda: path_stamp(path), lambda: os.close(fd))
+    return ForeignStore(f"file://{path}", nodes, lambda: path_stamp(path), lambda: os.close(fd))
 
 
 def _dtype(header: Mapping[str, Any], path: str) -> np.dtype[Any]:

@@ -18,7 +18,7 @@ from zarrfs.engine.stores.regular_files import open_regular_file
 from zarrfs.errors import LocationError, UnsupportedError, ZarrError
 from zarrfs.foreign.contiguous import ContiguousValues, path_stamp
 from zarrfs.foreign.foreign_array import CHUNK_NBYTES, ForeignArray, is_presentable, plane_chunks
-from zarrfs.foreign.presented_store import PresentedStore
+from zarrfs.foreign.foreign_store import ForeignStore
 from zarrfs.foreign.tiff.checks import check_expansion, check_files, check_pages
 from zarrfs.foreign.tiff.metadata import image_attributes
 from zarrfs.plugins import install_hint
@@ -30,7 +30,7 @@ SEPARATE = 2
 """The value of the tag PlanarConfiguration for samples in separate planes."""
 
 
-def open_tiff(path: str, *, is_complete: bool = False) -> PresentedStore:
+def open_tiff(path: str, *, is_complete: bool = False) -> ForeignStore:
     """Return a store with the images of a TIFF file: one image at the root, or several as series.
 
     Files of the same directory that contain parts of the images are read too. Planes that OME-XML does not list read as
@@ -64,7 +64,7 @@ def open_tiff(path: str, *, is_complete: bool = False) -> PresentedStore:
             raise
         reason = f"{type(error).__name__}: {error}" if isinstance(error, LookupError) else error
         raise LocationError(f"{path} cannot be read as TIFF: {reason}") from error
-    return PresentedStore(f"file://{path}", nodes, lambda: path_stamp(path), reader.close)
+    return ForeignStore(f"file://{path}", nodes, lambda: path_stamp(path), reader.close)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from zarrfs.engine.stores.base import Store
 from zarrfs.errors import KeyNameError, MetadataError, NodeExistsError, UnsupportedError
 from zarrfs.ngff.versions import VersionChange, for_zarr_format
 from zarrfs.tools.copying.conventions import convert_conventions, effective_fill_value
-from zarrfs.tools.copying.executors import Executor, Threads
+from zarrfs.tools.copying.executors import Executor, ThreadExecutor
 from zarrfs.tools.copying.option_names import option
 from zarrfs.tools.copying.planning import (
     TargetOptions,
@@ -61,7 +61,7 @@ class CopyOptions:
     dry_run: bool = False
     skip_broken: bool = False
     keep_ngff: bool = False
-    executor: Executor = field(default_factory=Threads)
+    executor: Executor = field(default_factory=ThreadExecutor)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.parallel import for_each
 from zarrfs.engine.stores.base import Store
 
-__all__ = ["Executor", "Threads"]
+__all__ = ["Executor", "ThreadExecutor"]
 
 T = TypeVar("T")
 
@@ -43,8 +43,8 @@ class Executor(Protocol):
         """
 
 
-class Threads:
-    """Threads of this process."""
+class ThreadExecutor:
+    """Runs tasks on threads of this process."""
 
     def check(self, source: Array | Group, target: Store) -> None:
         """Do nothing: threads share the stores that this process has opened."""

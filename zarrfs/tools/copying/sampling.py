@@ -24,7 +24,7 @@ from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import StoreError, ZarrError
 from zarrfs.tools.copying.destinations import file_path
-from zarrfs.tools.copying.executors import Executor, Threads
+from zarrfs.tools.copying.executors import Executor, ThreadExecutor
 from zarrfs.tools.copying.option_names import option
 from zarrfs.tools.copying.reports import ArrayEstimate
 
@@ -81,9 +81,9 @@ class Sampling:
         """
         before = self._nbytes(targets)
         threads = self.threads(workers)
-        in_memory = self.store.in_process and not isinstance(self._executor, Threads)
+        in_memory = self.store.in_process and not isinstance(self._executor, ThreadExecutor)
         # The workers of a cluster have no access to memory of this process.
-        executor, at_once = (Threads(), 1) if in_memory else (self._executor, threads)
+        executor, at_once = (ThreadExecutor(), 1) if in_memory else (self._executor, threads)
 
         def run(part: Sequence[Any]) -> None:
             executor.run(work, part, 1 if in_memory else workers, lambda count: None)

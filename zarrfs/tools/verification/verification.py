@@ -15,8 +15,8 @@ from zarrfs.engine.open import open as open_node
 from zarrfs.engine.parallel import CORES, for_each
 from zarrfs.errors import ZarrError
 from zarrfs.tools.copying.block_grid import ChunkCoords, Coords
-from zarrfs.tools.copying.cluster.cluster import Cluster
 from zarrfs.tools.copying.cluster.connection import check_task_timeout, connect_cluster
+from zarrfs.tools.copying.cluster.executor import ClusterExecutor
 from zarrfs.tools.copying.option_names import option
 from zarrfs.tools.copying.progress import Progress, ProgressCounter, WorkerProgress, nbytes_of_chunks
 from zarrfs.tools.copying.walking import walk
@@ -109,7 +109,7 @@ class _Run:
     """One verification."""
 
     def __init__(
-        self, journal: Journal, memory: int, progress: Progress | None, cluster: Cluster | None
+        self, journal: Journal, memory: int, progress: Progress | None, cluster: ClusterExecutor | None
     ) -> None:
         self.journal = journal
         self.memory = memory

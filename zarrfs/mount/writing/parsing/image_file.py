@@ -15,11 +15,11 @@ import numpy.typing as npt
 import zarrfs
 from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import ZarrError, describe_error
+from zarrfs.foreign.foreign_store import ForeignStore
 from zarrfs.foreign.image_groups import ImageAxis
 from zarrfs.foreign.medical.metaimage import open_metaimage
 from zarrfs.foreign.medical.nifti import open_nifti
 from zarrfs.foreign.medical.nrrd import open_nrrd
-from zarrfs.foreign.presented_store import PresentedStore
 from zarrfs.foreign.tiff.opening import open_tiff
 from zarrfs.importing.images import find_images, image_of_group
 from zarrfs.mount.writing.pending import PendingFile
@@ -28,7 +28,7 @@ from zarrfs.ngff.orientation import directions_attribute
 
 __all__ = ["IMAGE_SUFFIXES", "ImageFileError", "SourceImage", "opened_image"]
 
-OPENERS: dict[str, Callable[[str], PresentedStore]] = {
+OPENERS: dict[str, Callable[[str], ForeignStore]] = {
     ".nii": open_nifti,
     ".nrrd": open_nrrd,
     ".mha": open_metaimage,
@@ -79,7 +79,7 @@ def opened_image(file: PendingFile, suffix: str) -> Iterator[SourceImage]:
         yield image
 
 
-def _image_of(store: PresentedStore) -> SourceImage:
+def _image_of(store: ForeignStore) -> SourceImage:
     images = find_images(zarrfs.open(store))
     if len(images) != 1:
         raise ImageFileError(

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from zarrfs.errors import LocationError, OptionError, UnsupportedError
 from zarrfs.plugins import install_hint
-from zarrfs.tools.copying.cluster.cluster import RESUME_HINT, Cluster
+from zarrfs.tools.copying.cluster.executor import RESUME_HINT, ClusterExecutor
 from zarrfs.tools.copying.cluster.results import Statistics
-from zarrfs.tools.copying.executors import Executor, Threads
+from zarrfs.tools.copying.executors import Executor, ThreadExecutor
 from zarrfs.tools.copying.option_names import option_name
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def connect_cluster(
     task_timeout: float | None = None,
     resume_hint: str = RESUME_HINT,
     on_statistics: Callable[[Statistics], object] | None = None,
-) -> Iterator[Cluster]:
+) -> Iterator[ClusterExecutor]:
     """Yield an executor for the cluster of a scheduler address (``tcp://host:8786``) or of a client. A client that is
     passed in is not closed. ``resume_hint`` is the part of errors that states how to continue. ``on_statistics`` is
     called with the statistics of the workers whenever they have changed.
@@ -61,7 +61,7 @@ def connect_cluster(
     if isinstance(dask, distributed.Client):
         if dask.asynchronous:
             raise UnsupportedError(f"{dask} is asynchronous; expected a synchronous client")
-        yield Cluster(dask, resume_hint, task_timeout, on_statistics)
+        yield ClusterExecutor(dask, resume_hint, task_timeout, on_statistics)
         return
     if not isinstance(dask, str) or not dask:
         raise LocationError(
@@ -77,7 +77,7 @@ def connect_cluster(
             "`dask scheduler` prints, such as tcp://host:8786"
         ) from error
     with client:
-        yield Cluster(client, resume_hint, task_timeout, on_statistics)
+        yield ClusterExecutor(client, resume_hint, task_timeout, on_statistics)
 
 
 def executor_of(
@@ -87,7 +87,7 @@ def executor_of(
 ) -> AbstractContextManager[Executor]:
     """Return a context with the executor for a cluster, or for threads of this process if ``dask`` is None."""
     if dask is None:
-        return nullcontext(Threads())
+        return nullcontext(ThreadExecutor())
     return connect_cluster(dask, task_timeout, on_statistics=on_statistics)
 
 

@@ -15,11 +15,11 @@ from zarrfs.tools.copying.cluster.worker import run_batch, running_seconds
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["Submission", "Submitted", "TaskMonitor"]
+__all__ = ["DaskTask", "Submission", "TaskMonitor"]
 
 
 @dataclass(frozen=True)
-class Submitted:
+class DaskTask:
     """A Dask task.
 
     Attributes:
@@ -36,7 +36,7 @@ class Submitted:
 
 
 class Submission:
-    """The Dask tasks of one run that have no result.
+    """The Dask tasks of one run that have no result yet.
 
     Attributes:
         job: the name of the run on the workers.
@@ -47,14 +47,14 @@ class Submission:
     def __init__(self, client: Client, payload: bytes, keeps_values: bool) -> None:
         self.client = client
         self.job = secrets.token_hex(8)
-        self.tasks: dict[str, Submitted] = {}
+        self.tasks: dict[str, DaskTask] = {}
         self.avoided: set[str] = set()
         self._workers: frozenset[str] = frozenset()
         self._payload = payload
         self._keeps_values = keeps_values
 
     def submit(self, items: Sequence[Any], hung_on: tuple[str, ...] = ()) -> Future:
-        """Submit a task for the items to all workers that do not hang."""
+        """Submit a task for the items. It may run on any worker that does not hang."""
         allowed = self._workers - self.avoided if self.avoided else None
         key = f"zarrfs-{secrets.token_hex(8)}"
         future = self.client.submit(
@@ -63,12 +63,12 @@ class Submission:
             pure=False,
             workers=None if allowed is None else sorted(allowed),
         )
-        self.tasks[key] = Submitted(future, items, allowed, hung_on)
+        self.tasks[key] = DaskTask(future, items, allowed, hung_on)
         return future
 
     def submit_again(self, key: str, hung_on: str | None) -> Future:
-        """Cancel a task and submit its items again. ``hung_on`` is the worker on which it has exceeded the limit. A
-        result that it still has is ignored: ``tasks`` does not contain it.
+        """Cancel a task and submit its items as a new task. ``hung_on`` is the worker on which it exceeded the time
+        limit. A result of the cancelled task is ignored, because ``tasks`` no longer contains it.
         """
         task = self.tasks.pop(key)
         self.client.cancel([task.future], force=True)

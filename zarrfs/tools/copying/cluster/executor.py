@@ -33,7 +33,7 @@ from zarrfs.tools.copying.option_names import option_name
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["Cluster"]
+__all__ = ["ClusterExecutor"]
 
 T = TypeVar("T")
 
@@ -58,13 +58,12 @@ MAX_ATTEMPTS = 3
 RESUME_HINT = "continue the copy with if_exists='resume' (--if-exists resume)"
 
 
-class Cluster:
-    """An Executor that uses the workers of a Dask cluster. They need the same version of zarrfs and access to the
-    stores.
+class ClusterExecutor:
+    """Runs tasks on the workers of a Dask cluster, which need the same version of zarrfs and access to the stores.
 
     Attributes:
-        task_timeout: the seconds for one item on a worker. Then the items of its Dask task are processed by another
-            worker. None: no limit.
+        task_timeout: the time limit in seconds for one item on a worker; None: no limit. If it is exceeded, another
+            worker processes the items of the Dask task.
         statistics: the statistics of each worker, by its address.
         on_statistics: called with the statistics whenever they have changed, or None.
     """
@@ -124,7 +123,7 @@ class Cluster:
                     if interrupted.is_set():
                         raise KeyboardInterrupt
                     if monitor is not None:
-                        in_flight.update(self._moved(submission, monitor))
+                        in_flight.update(self._resubmit(submission, monitor))
                     completed = in_flight.next_batch(block=False)
                     if not completed:
                         if stall.is_due():
@@ -160,10 +159,10 @@ class Cluster:
                 if monitor is not None:
                     monitor.close()
 
-    def _moved(self, submission: Submission, monitor: TaskMonitor) -> list[Future]:
-        """Submit the tasks of workers that hang again for other workers. Return their futures.
+    def _resubmit(self, submission: Submission, monitor: TaskMonitor) -> list[Future]:
+        """Resubmit the tasks of workers that hang, to run on other workers. Return their futures.
 
-        Raises StoreError if there are no others, or if a task has hung on several workers.
+        Raises StoreError if there is no other worker, or if a task has exceeded the time limit on several workers.
         """
         if not monitor.is_updated():
             if monitor.seconds_without_scheduler() > max(REQUEST_SECONDS, self.task_timeout or 0.0):

@@ -19,18 +19,18 @@ from zarrfs.engine.stores.base import Buffer, Listing, Store
 from zarrfs.errors import StoreError, UnsupportedError, ZarrError
 from zarrfs.foreign.foreign_array import ForeignArray
 
-__all__ = ["PresentedStore"]
+__all__ = ["ForeignStore"]
 
 MAX_KEPT_NBYTES = 1 << 25
 """The bytes of chunks that are kept, because the engine reads ranges of a chunk one after the other."""
 
 
-class PresentedStore(Store):
+class ForeignStore(Store):
     """The arrays and groups of a file.
 
-    ``nodes`` are arrays by path, and the attributes of groups; groups between them are added. An error instead is
-    raised when the metadata of that node are read. ``stamp`` returns the version of the file; ``close_file`` is called
-    once.
+    ``nodes`` maps paths to arrays and to the attributes of groups; missing parent groups are added. A path can also map
+    to an error, which is raised when the metadata of that node are read. ``stamp`` returns the version of the file;
+    ``close_file`` is called once.
     """
 
     read_only = True
