@@ -20,7 +20,7 @@ import click  # noqa: E402
 from zarrfs import errors  # noqa: E402
 from zarrfs.cli.main import COMMANDS, main  # noqa: E402
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec  # noqa: E402
-from zarrfs.engine.codecs.registry import codec_class, known_names  # noqa: E402
+from zarrfs.engine.codecs.registry import codec_class, codec_names  # noqa: E402
 from zarrfs.engine.dtypes.registry import families  # noqa: E402
 from zarrfs.engine.locations import DATABASES, SUFFIXES  # noqa: E402
 from zarrfs.mount.views.base import DirectoryView, View  # noqa: E402
@@ -218,7 +218,7 @@ def _data_types() -> Iterator[tuple[str, str]]:
 
 
 def _codecs() -> Iterator[tuple[str, str, str]]:
-    for name in known_names():
+    for name in codec_names():
         codec = codec_class(name)
         if codec is None:
             continue

@@ -10,7 +10,7 @@ from zarrfs import credentials
 from zarrfs.credentials import hide_credentials, is_secret_name, register_secrets, register_url
 from zarrfs.errors import StoreError, describe_error
 from zarrfs.logs import logger
-from zarrfs.mount.serving.process_title import hidden_arguments
+from zarrfs.mount.serving.process_arguments import without_credentials
 
 
 @pytest.fixture(autouse=True)
@@ -95,7 +95,7 @@ def test_arguments_are_overwritten_in_place() -> None:
         b"",
     ]
     original = b"\0".join(arguments)
-    hidden = hidden_arguments(original)
+    hidden = without_credentials(original)
     assert len(hidden) == len(original)
     assert hidden.rstrip(b"\0").split(b"\0") == [
         b"python",
@@ -110,13 +110,13 @@ def test_arguments_are_overwritten_in_place() -> None:
         b"/mnt",
     ]
     harmless = b"python\0zarrfs\0info\0/data/a.zarr\0"
-    assert hidden_arguments(harmless) == harmless
+    assert without_credentials(harmless) == harmless
 
 
 def test_json_in_the_command_line_is_hidden_completely() -> None:
     value = rb'{"aws_secret_access_key": "\u0073ecret"}'
 
-    hidden = hidden_arguments(
+    hidden = without_credentials(
         b"zarrfs\0--storage-option\0client_kwargs="
         + value
         + b"\0--storage-option=client_kwargs="

@@ -58,7 +58,7 @@ CODEC_BASES = {"NumcodecsArrayCodec", "NumcodecsBytesCodec", "NumcodecsObjectCod
 UNREGISTERED_STORES = {
     "ClosedStore": "replaces a store of an array that is closed",
     "PluginStore": "wraps the stores of other packages",
-    "RequestedValues": "for the requests of one read",
+    "PrefetchingStore": "for the requests of one read",
     "UndoStore": "for the creation of one node",
 }
 """Stores that are parts of operations, with their use. They have no contract of their own."""

@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 import zarrfs
-from zarrfs.engine.io.flat import MAX_PART_NBYTES, BlockGrid, block_grid
+from zarrfs.engine.io.flat_blocks import MAX_PART_NBYTES, FlatBlockGrid, flat_block_grid
 
 KIB = 1 << 10
 
 
-def grid(max_nbytes: int, order: Any = "C", **options: Any) -> BlockGrid:
-    return block_grid(zarrfs.create_array({}, dtype="u2", **options)._storage, order, max_nbytes)
+def grid(max_nbytes: int, order: Any = "C", **options: Any) -> FlatBlockGrid:
+    return flat_block_grid(zarrfs.create_array({}, dtype="u2", **options)._storage, order, max_nbytes)
 
 
 def test_a_block_contains_whole_chunks() -> None:
     slab = 16 * 64 * 2
     for max_nbytes, slabs in ((slab, 1), (2 * slab, 2), (3 * slab - 1, 2), (1 << 30, 4)):
         blocks = grid(max_nbytes, shape=(64, 64), chunks=(16, 32))
-        assert blocks == BlockGrid(64 * 64 * 2, 64 * 64 * 2, slabs * slab, True)
+        assert blocks == FlatBlockGrid(64 * 64 * 2, 64 * 64 * 2, slabs * slab, True)
     assert grid(2 * slab, "F", shape=(64, 64), chunks=(32, 16)).block == 2 * slab
 
 
@@ -30,15 +30,15 @@ def test_blocks_of_chunks_that_are_too_large_do_not_contain_whole_chunks() -> No
     # Equal numbers of planes, so that no block extends over two layers of chunks.
     for max_nbytes, planes in ((slab - 1, 8), (slab // 3, 4), (64 * 2, 1)):
         blocks = grid(max_nbytes, shape=(64, 64), chunks=(16, 32))
-        assert blocks == BlockGrid(64 * 64 * 2, slab, planes * 64 * 2, False)
+        assert blocks == FlatBlockGrid(64 * 64 * 2, slab, planes * 64 * 2, False)
     last = grid(slab - 1, shape=(60, 64), chunks=(16, 32))
     assert [last.bounds(last.count - 1), last.count] == [(56 * 64 * 2, 60 * 64 * 2), 8]
     # The planes that one index of the first dimension contains.
     blocks = grid(8 * 64 * 2, shape=(3, 60, 64), chunks=(1, 16, 32))
-    assert blocks == BlockGrid(3 * 60 * 64 * 2, 60 * 64 * 2, 8 * 64 * 2, False)
+    assert blocks == FlatBlockGrid(3 * 60 * 64 * 2, 60 * 64 * 2, 8 * 64 * 2, False)
     # A plane that is too large is divided anywhere.
     blocks = grid(64, shape=(64, 64), chunks=(16, 32))
-    assert blocks == BlockGrid(64 * 64 * 2, 64 * 64 * 2, 64, False)
+    assert blocks == FlatBlockGrid(64 * 64 * 2, 64 * 64 * 2, 64, False)
 
 
 def test_blocks_of_a_part_of_a_layer_of_chunks_are_bounded() -> None:

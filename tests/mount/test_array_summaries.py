@@ -412,7 +412,7 @@ def test_look_ups_in_the_order_of_a_listing_open_no_arrays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(summary_lookups, "MIN_MEMBERS", 20)
-    monkeypatch.setattr(summary_lookups, "MEMBERS_AT_ONCE", 8)
+    monkeypatch.setattr(summary_lookups, "MEMBERS_PER_BATCH", 8)
     path = tmp_path / "s.zarr"
     group = fill(path, 25)
     group.create_array("a10b", shape=(4, 5), dtype="u2", attributes={"transform": {"scale": [2.0, 2.0]}})
@@ -483,8 +483,8 @@ def test_large_groups_are_listed_without_sizes_until_an_entry_is_looked_up(
 ) -> None:
     fill(tmp_path / "s.zarr", 130)
     monkeypatch.setattr(open_directories, "MAX_MEMBERS", 100)
-    monkeypatch.setattr(group_listing, "MEMBERS_AT_ONCE", 10)
-    monkeypatch.setattr(open_directories, "NAMES_AT_ONCE", 7)
+    monkeypatch.setattr(group_listing, "MEMBERS_PER_BATCH", 10)
+    monkeypatch.setattr(open_directories, "NAMES_PER_BATCH", 7)
     scans: list[bool] = []
 
     def record(*arguments: Any, with_usage: bool) -> Any:

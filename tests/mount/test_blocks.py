@@ -20,7 +20,7 @@ import zarrfs
 from tests.processes import TIMEOUT
 from zarrfs.engine.counters import decoded
 from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes
-from zarrfs.engine.io.flat import block_grid
+from zarrfs.engine.io.flat_blocks import flat_block_grid
 from zarrfs.engine.parallel import permitted_threads
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError
@@ -72,7 +72,7 @@ def test_blocks_cover_the_stream_and_hold_whole_chunks(
 ) -> None:
     axes: FlatOrder = order if isinstance(order, str) else tuple(axis for axis in order if axis < len(shape))
     array = zarrfs.create_array({}, shape=tuple(shape), chunks=tuple(chunks[: len(shape)]), dtype="u2")
-    grid = block_grid(array.storage, axes, limit)
+    grid = flat_block_grid(array.storage, axes, limit)
     bounds = [grid.bounds(number) for number in range(grid.count)]
     assert bounds[0][0] == 0
     assert bounds[-1][1] == array.nbytes
@@ -93,7 +93,7 @@ def test_blocks_cover_the_stream_and_hold_whole_chunks(
 
 def test_blocks_are_not_larger_than_the_limit() -> None:
     array = zarrfs.create_array({}, data=NOISE, chunks=(64, 8, 8))
-    grid = block_grid(array.storage, "C", MIB)
+    grid = flat_block_grid(array.storage, "C", MIB)
     assert not grid.holds_whole_chunks
     assert all(stop - start <= MIB for start, stop in map(grid.bounds, range(grid.count)))
 

@@ -81,7 +81,7 @@ def test_a_listing_continues_at_any_offset() -> None:
 
 
 def test_members_that_change_during_a_listing_do_not_fail_it() -> None:
-    count = group_listing.MEMBERS_AT_ONCE + 3
+    count = group_listing.MEMBERS_PER_BATCH + 3
     store = many_arrays(count)
     operations = operations_of(store)
     handle = operations.opendir("/")

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import zarrfs
 from tests.mount.test_blocks import KIB, MIB, Clock
 from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes
-from zarrfs.engine.io.decoded import DecodedChunks
-from zarrfs.engine.io.flat import strided_window
+from zarrfs.engine.io.cached_stream import CachedStream
+from zarrfs.engine.io.flat_blocks import strided_window
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError
@@ -71,17 +71,17 @@ def test_decoded_chunks_are_copied(layout: str, order: FlatOrder, ranges: list[t
     array = zarrfs.create_array(MemoryStore(), data=values, chunks=CHUNKS, **LAYOUTS[layout])
     array = zarrfs.open_array(array.store, cache_size=MIB)
     expected = flat_bytes(values, order)
-    decoded = DecodedChunks(array.storage, order, 1.0)
+    stream = CachedStream(array.storage, order, 1.0)
     for offset, size in ranges:
         offset = min(offset, len(expected) - 1)
         size = min(size, len(expected) - offset)
         out = np.empty(size, np.uint8)
-        found = [decoded.copy(offset, out)]
+        found = [stream.copy(offset, out)]
         if not found[0]:
-            decoded.expect(offset, size)
+            stream.expect_reads(offset, size)
             array.read_bytes_into(offset, out, order)
             assert bytes(out) == expected[offset : offset + size]
-            found.append(decoded.copy(offset, out))
+            found.append(stream.copy(offset, out))
         if found[-1]:
             assert bytes(out) == expected[offset : offset + size]
         # Uncompressed chunks do not enter the cache.
@@ -98,16 +98,16 @@ def test_a_repeated_read_sends_no_request_to_the_store(layout: str, tmp_path: Pa
         **{**LAYOUTS[layout], **({"shards": (40, 60, 70)} if "shards" in LAYOUTS[layout] else {})},
     )
     clock = Clock()
-    decoded = DecodedChunks(array.storage, "C", 1.0, clock=clock)
+    stream = CachedStream(array.storage, "C", 1.0, clock=clock)
     out = np.empty(4 * KIB, np.uint8)
-    decoded.expect(100_000, out.size)
+    stream.expect_reads(100_000, out.size)
     array.read_bytes_into(100_000, out)
-    assert decoded.copy(100_000, out)
+    assert stream.copy(100_000, out)
     store.reset()
-    assert decoded.copy(100_000, out)
+    assert stream.copy(100_000, out)
     assert sum(store.keys.values()) == 0
     clock.now += 1.0
-    assert decoded.copy(100_000, out)
+    assert stream.copy(100_000, out)
     assert store.bytes_read == 0
     assert bytes(out) == values.tobytes()[100_000 : 100_000 + out.size]
 
@@ -116,11 +116,11 @@ def test_a_changed_chunk_is_seen_after_the_revalidation_time(tmp_path: Path) -> 
     values = numbers((32, 32, 32))
     _, array = counted_array(tmp_path, values, chunks=(16, 16, 16), compressors=ZSTD)
     clock = Clock()
-    decoded = DecodedChunks(array.storage, "C", REVALIDATION_SECONDS, clock=clock)
+    stream = CachedStream(array.storage, "C", REVALIDATION_SECONDS, clock=clock)
     out = np.empty(2, np.uint8)
 
     def read() -> int:
-        if not decoded.copy(values.nbytes - 2, out):
+        if not stream.copy(values.nbytes - 2, out):
             array.read_bytes_into(values.nbytes - 2, out)
         return int(out.view("u2")[0])
 
@@ -135,38 +135,38 @@ def test_a_changed_chunk_is_seen_after_the_revalidation_time(tmp_path: Path) -> 
 def test_a_missing_chunk_that_is_written_is_seen_after_the_revalidation_time(tmp_path: Path) -> None:
     array = zarrfs.create_array(tmp_path / "a", shape=(32, 32), chunks=(16, 16), dtype="u2", fill_value=7)
     clock = Clock()
-    decoded = DecodedChunks(array.storage, "C", REVALIDATION_SECONDS, clock=clock)
+    stream = CachedStream(array.storage, "C", REVALIDATION_SECONDS, clock=clock)
     out = np.empty(4, np.uint8)
-    assert decoded.copy(0, out)
+    assert stream.copy(0, out)
     assert out.view("u2").tolist() == [7, 7]
     zarrfs.open_array(tmp_path / "a", mode="r+")[0, 0] = 8
     clock.now += REVALIDATION_SECONDS
-    assert not decoded.copy(0, out)
+    assert not stream.copy(0, out)
 
 
 def test_a_chunk_that_this_process_writes_is_seen_at_once() -> None:
     array = zarrfs.create_array(MemoryStore(), shape=(32, 32), chunks=(16, 16), dtype="u2", fill_value=7)
-    decoded = DecodedChunks(array.storage, "C", 1000.0)
+    stream = CachedStream(array.storage, "C", 1000.0)
     out = np.empty(4, np.uint8)
-    assert decoded.copy(0, out)
+    assert stream.copy(0, out)
     array[0, 0] = 8
-    assert not decoded.copy(0, out)
+    assert not stream.copy(0, out)
 
 
 def test_a_missing_chunk_is_an_error_where_the_array_is_opened_so() -> None:
     array = zarrfs.create_array(MemoryStore(), shape=(32, 32), chunks=(16, 16), dtype="u2")
     array = zarrfs.open_array(array.store, access=zarrfs.Access(fill_missing=False))
-    assert not DecodedChunks(array.storage, "C", 1.0).copy(0, np.empty(4, np.uint8))
+    assert not CachedStream(array.storage, "C", 1.0).copy(0, np.empty(4, np.uint8))
 
 
-def test_the_metadata_are_confirmed_when_chunks_are_compared_with_the_store() -> None:
+def test_the_metadata_are_checked_when_chunks_are_compared_with_the_store() -> None:
     array = zarrfs.create_array(MemoryStore(), shape=(32, 32), chunks=(16, 16), dtype="u2")
     clock, calls = Clock(), []
-    decoded = DecodedChunks(array.storage, "C", 1.0, lambda: calls.append(clock.now), clock)
+    stream = CachedStream(array.storage, "C", 1.0, lambda: calls.append(clock.now), clock)
     out = np.empty(4, np.uint8)
     for now in (0.0, 0.5, 1.0, 1.5, 2.5):
         clock.now = now
-        assert decoded.copy(0, out)
+        assert stream.copy(0, out)
     assert calls == [0.0, 1.0, 2.5]
 
 
@@ -255,7 +255,7 @@ def test_a_window_is_not_assembled_from_chunks_that_were_compared_with_the_store
     reader = BlockReader(stream, pool)
     out = np.empty(4 * KIB, np.uint8)
     for plane in range(2):
-        stream.expect(plane * PLANE_NBYTES, out.size)
+        stream.expect_reads(plane * PLANE_NBYTES, out.size)
         stream.read_into(plane * PLANE_NBYTES, out)
         assert stream.read_decoded(plane * PLANE_NBYTES, out), "its chunks are in the cache"
     zarrfs.open_array(tmp_path / "a", mode="r+")[0, 0, 0] = 54321

@@ -45,7 +45,7 @@ def test_every_package_has_tests(changed_tests: ModuleType) -> None:
         ),
         ("zarrfs/engine/codecs/sharding/index.py", ["tests/engine/codecs", "tests/test_architecture.py"]),
         (
-            "zarrfs/engine/io/decoded.py",
+            "zarrfs/engine/io/cached_stream.py",
             [
                 "tests/engine/test_read_plan.py",
                 "tests/engine/test_reuse.py",

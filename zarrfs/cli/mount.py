@@ -23,7 +23,7 @@ from zarrfs.credentials import register_secrets, register_url
 from zarrfs.errors import MountError
 from zarrfs.logs import logger
 from zarrfs.mount.options import DEFAULT_RETRIES, DEFAULT_TIMEOUT_SECONDS, CreationOptions, MountOptions
-from zarrfs.mount.serving.process_title import hide_arguments
+from zarrfs.mount.serving.process_arguments import hide_credentials_in_arguments
 from zarrfs.text import short_repr
 
 __all__ = ["PASSWORD_VARIABLE", "command"]
@@ -220,7 +220,7 @@ def command(
     for source in sources:
         register_url(source)
     register_secrets(options.storage_options)
-    hide_arguments()
+    hide_credentials_in_arguments()
     if debug:
         logger.setLevel("DEBUG")
     elif options.log_level is not None:

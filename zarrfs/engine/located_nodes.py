@@ -19,7 +19,7 @@ from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.wrappers.synchronizers import SynchronizedStore, Synchronizer
 from zarrfs.errors import MetadataError, NodeNotFoundError
 
-__all__ = ["check_opened", "chosen_cache", "closing_on_failure", "located_store", "open_existing"]
+__all__ = ["cache_of_size", "check_opened", "closing_on_failure", "located_store", "open_existing"]
 
 
 def open_existing(
@@ -43,7 +43,7 @@ def open_existing(
         if spec is None:
             hint = f"; to set the mode, use mode={path!r}" if path in (*MODES, *MODE_ALIASES) else ""
             raise NodeNotFoundError(_not_found_message(store, full) + hint)
-        node = make_node(store, full, spec, chosen_cache(cache_size), mode == "r" or store.read_only, access)
+        node = make_node(store, full, spec, cache_of_size(cache_size), mode == "r" or store.read_only, access)
         return node._share_store(shared)
 
 
@@ -88,7 +88,8 @@ def closing_on_failure(store: Store, location: Location) -> Iterator[None]:
         raise
 
 
-def chosen_cache(cache_size: int | None) -> ChunkCache:
+def cache_of_size(cache_size: int | None) -> ChunkCache:
+    """Return a new cache of ``cache_size`` bytes, or the cache that all nodes of the process share if that is None."""
     return default_cache() if cache_size is None else ChunkCache(cache_size)
 
 

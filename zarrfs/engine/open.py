@@ -20,8 +20,8 @@ from zarrfs.engine.creation.array_options import (
 from zarrfs.engine.formats.paths import normalize_path
 from zarrfs.engine.io.access import Access
 from zarrfs.engine.located_nodes import (
+    cache_of_size,
     check_opened,
-    chosen_cache,
     closing_on_failure,
     located_store,
     open_existing,
@@ -37,8 +37,8 @@ from zarrfs.engine.open_options import (
     check_array_names,
     check_common,
     check_group_names,
-    chosen_access,
-    chosen_mode,
+    resolve_access,
+    resolve_mode,
 )
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.synchronizers import Synchronizer
@@ -120,7 +120,7 @@ def open(
     check_common(cache_size, storage_options, synchronizer, options.get("access"))
     check_array_names("open()", options)
     given = without_defaults(options)
-    chosen = chosen_mode(mode, store, given)
+    chosen = resolve_mode(mode, store, given)
     zarr_format = given.get("zarr_format", given.get("zarr_version"))
     creating = {name: value for name, value in given.items() if name not in FOR_OPENING}
     invalid = [name for name in creating if name not in ("zarr_format", "zarr_version")]
@@ -129,7 +129,7 @@ def open(
             f"mode {chosen!r} opens an existing node and does not accept {', '.join(invalid)}; use mode 'a', 'w' or "
             "'w-' to create a node"
         )
-    access = chosen_access(given, allow_pickle, allow_external, use_consolidated)
+    access = resolve_access(given, allow_pickle, allow_external, use_consolidated)
     if chosen in ("r", "r+", "a") and store is not None:
         try:
             node = open_existing(store, path or "", chosen, cache_size, storage_options, synchronizer, access)
@@ -273,7 +273,7 @@ def create_group(
         spec = new_nodes.create_group_node(
             place, full, translated.get("zarr_format", 3), attributes or {}, overwrite
         )
-        return Group(place, full, spec, chosen_cache(cache_size), False, access)._share_store(shared)
+        return Group(place, full, spec, cache_of_size(cache_size), False, access)._share_store(shared)
 
 
 @with_options_signature(ArrayOptions)
@@ -319,6 +319,6 @@ def create_array(
     place, inner, shared = located_store(location, "a", storage_options, synchronizer, options.get("access"))
     with closing_on_failure(place, location):
         full = "/".join(part for part in (inner, normalize_path(name or path or "")) if part)
-        array = new_nodes.create_array(place, full, chosen_cache(cache_size), **translated)
+        array = new_nodes.create_array(place, full, cache_of_size(cache_size), **translated)
         array._read_only = bool(options.get("read_only"))
         return array._share_store(shared)

@@ -25,8 +25,8 @@ __all__ = [
     "check_array_names",
     "check_common",
     "check_group_names",
-    "chosen_access",
-    "chosen_mode",
+    "resolve_access",
+    "resolve_mode",
 ]
 
 Mode = Literal["r", "r+", "a", "w", "w-", "x"]
@@ -48,7 +48,7 @@ FOR_OPENING = (
     "partial_decompress",
     "access",
 )
-"""Options of ``ArrayOptions`` that also apply to an existing node."""
+"""The options of ``ArrayOptions`` that also apply to an existing node."""
 
 OPEN_OPTIONS = {
     "path",
@@ -62,7 +62,8 @@ OPEN_OPTIONS = {
 """Options that only the functions that open nodes have, for suggestions in messages about unknown names."""
 
 
-def chosen_mode(mode: str | None, store: Location | None, given: Mapping[str, Any]) -> str:
+def resolve_mode(mode: str | None, store: Location | None, given: Mapping[str, Any]) -> str:
+    """Return the mode that ``mode`` or, if it is None, the ``given`` options of a call require. Raises OptionError."""
     if mode is None:
         creating = [name for name in given if name not in (*FOR_OPENING, "zarr_format", "zarr_version")]
         return "a" if creating or store is None else DEFAULT_MODE
@@ -74,10 +75,10 @@ def chosen_mode(mode: str | None, store: Location | None, given: Mapping[str, An
     return mode
 
 
-def chosen_access(
+def resolve_access(
     given: Mapping[str, Any], allow_pickle: bool, allow_external: bool, use_consolidated: bool | None
 ) -> Access:
-    """Return the access options that result from all options of a call."""
+    """Return the Access that results from all ``given`` options of a call."""
     translated = engine_options({name: given[name] for name in FOR_OPENING if name in given})
     access: Access = translated.get("access") or Access()
     changes: dict[str, Any] = {}

@@ -33,9 +33,9 @@ from zarrfs.engine.codecs.pipeline.pipeline import CodecPipeline
 from zarrfs.engine.codecs.registry import (
     BUILT_IN,
     codec_from_json,
+    codec_names,
     codec_to_json,
     codecs_from_json,
-    known_names,
 )
 from zarrfs.errors import MetadataError, UnsupportedError
 
@@ -279,7 +279,7 @@ def test_names_aliases_and_must_understand_follow_the_specification() -> None:
     ):
         with pytest.raises(MetadataError):
             codecs_from_json(chain, "here")
-    assert {"bytes", "blosc", "numcodecs.delta"} <= set(known_names())
+    assert {"bytes", "blosc", "numcodecs.delta"} <= set(codec_names())
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_crc32c_is_that_of_another_implementation(data: bytes) -> None:
 
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_the_libraries_of_this_environment_have_all_functions(library: NativeLibrary, decoder: str) -> None:
-    assert library.obstacle(decoder) == ""
+    assert library.unsupported_reason(decoder) == ""
 
 
 @pytest.mark.parametrize("decoder", DECODERS)

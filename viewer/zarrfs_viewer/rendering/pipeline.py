@@ -187,7 +187,7 @@ class ViewPipeline:
         """Return the tiles to fetch. Coarser levels are omitted if all tiles of the target level are cached."""
         target_planes = {layer.planes[-1] for layer in state.layers}
         target_tiles = [request for request in state.tiles if request.key.plane in target_planes]
-        cached = self._streamer.present([request.key for request in target_tiles])
+        cached = self._streamer.cached_keys([request.key for request in target_tiles])
         return target_tiles if len(cached) == len(target_tiles) else list(state.tiles)
 
     def _draw(self) -> None:
@@ -196,7 +196,7 @@ class ViewPipeline:
             return
         # The flag may have been set for the previous generation just before this one started.
         settled = self._settled_generation == self._stream.generation
-        if self._has_drawn and not settled and not self._streamer.present([r.key for r in state.tiles]):
+        if self._has_drawn and not settled and not self._streamer.cached_keys([r.key for r in state.tiles]):
             return  # the frame would contain old pixels only, and the pane already draws those
         keys = [request.key for request in state.tiles]
         frame = self._renderer.render(

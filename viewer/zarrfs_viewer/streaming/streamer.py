@@ -78,7 +78,7 @@ class TileStreamer:
         with self._lock:
             return self._cache.get(key)
 
-    def present(self, keys: Sequence[TileKey]) -> frozenset[TileKey]:
+    def cached_keys(self, keys: Sequence[TileKey]) -> frozenset[TileKey]:
         """Return the keys whose tiles are in the cache."""
         with self._lock:
             return frozenset(key for key in keys if key in self._cache)

@@ -23,9 +23,9 @@ __all__ = [
     "check_element_type",
     "codec_class",
     "codec_from_json",
+    "codec_names",
     "codec_to_json",
     "codecs_from_json",
-    "known_names",
     "register_codec",
     "registrations",
 ]
@@ -94,7 +94,7 @@ def registrations() -> int:
     return _registrations
 
 
-def known_names() -> list[str]:
+def codec_names() -> list[str]:
     """Return the sorted names of all built-in codecs and of those registered by ``register_codec``."""
     numcodecs = {PREFIX + name for name, adapter in ADAPTERS.items() if adapter.in_v3} - set(ALIASES)
     return sorted({*BUILT_IN, "vlen-array", *numcodecs, *_classes})
@@ -151,7 +151,7 @@ def codec_from_json(entry: Any, where: str) -> Codec | None:
         if entry.get("must_understand") is False:
             return None
         raise UnsupportedError(
-            f"{where}: unknown codec {short_repr(name)}; expected one of {', '.join(known_names())}. "
+            f"{where}: unknown codec {short_repr(name)}; expected one of {', '.join(codec_names())}. "
             f"Packages can add codecs through the entry point group {ENTRY_POINTS!r}"
         )
     try:

@@ -20,34 +20,34 @@ MAX_CHECKED = 1 << 16
 """The maximum number of stored values whose last comparison with the store is remembered."""
 
 NOT_STORED = object()
-"""In place of the stamp of a stored value that does not exist."""
+"""Stands for a chunk that is not stored, and for the stamp of a stored value that does not exist."""
 
 
 class CachedChunks:
-    """Decoded chunks (inner chunks, if the array is sharded) of one array in the cache. Thread-safe.
+    """The decoded chunks (inner chunks, if the array is sharded) of one array that are in the cache. Thread-safe.
 
-    ``confirm`` is called after comparisons with the store. It raises an error if the array has been replaced or
-    removed, so that the absence of a chunk does not mean the fill value.
+    ``check_metadata`` is called after comparisons with the store. It raises an error if the array has been replaced or
+    removed, because a missing chunk then does not mean the fill value.
 
     Attributes:
         chunk_shape: the shape of the chunks; None if chunks of this array cannot be used without a plan.
         decodes_whole_chunks: whether the codecs of the chunks cannot decode a part of them.
     """
 
-    def __init__(self, storage: ArrayStorage, confirm: Callable[[], None]) -> None:
+    def __init__(self, storage: ArrayStorage, check_metadata: Callable[[], None]) -> None:
         self._storage = storage
-        self._confirm = confirm
+        self._check_metadata = check_metadata
         self._shards = _shard_grid(storage)
         self.chunk_shape = _chunk_shape(storage)
         self.decodes_whole_chunks = self.chunk_shape is not None and _decodes_whole_chunks(storage)
         self._checked: dict[Hashable, tuple[float, Hashable]] = {}
 
     def find(self, coords: list[Coords], now: float, oldest: float) -> tuple[list[Any], float] | None:
-        """Return the decoded chunks at the coordinates (NOT_STORED for each missing one), and the time of the earliest
-        of the comparisons with the store. Returns None if one of the chunks is not cached or has changed.
+        """Return the decoded chunks at the coordinates (NOT_STORED for each missing chunk), and the time of the
+        earliest of their comparisons with the store. Return None if a chunk is not cached or has changed.
 
-        ``now`` is the present time. Comparisons that were made until ``oldest`` are repeated. Must not be called unless
-        ``chunk_shape`` is set.
+        ``now`` is the current time. Comparisons that were made at or before ``oldest`` are repeated. Requires that
+        ``chunk_shape`` is not None.
         """
         storage = self._storage
         values, keys = self.keys(coords)
@@ -70,11 +70,11 @@ class CachedChunks:
             else:
                 return None
         if is_checked:
-            self._confirm()
+            self._check_metadata()
         return chunks, earliest
 
     def keys(self, coords: list[Coords]) -> tuple[list[_Key], list[_Key]]:
-        """Return the cache keys of the stored values that contain chunks, and those of the chunks."""
+        """Return the cache keys of the stored values that contain the chunks, and the cache keys of the chunks."""
         grid = self._shards
         if grid is None:
             keys = self._storage.cache_keys(coords)
@@ -86,9 +86,7 @@ class CachedChunks:
         return values, [(*value, part) for value, part in zip(values, inner, strict=True)]
 
     def _check(self, key: _Key, now: float) -> tuple[float, Hashable]:
-        """Compare a stored value with the store: return the time, and its stamp or NOT_STORED. ``key`` is its cache
-        key.
-        """
+        """Look up the stamp of a stored value, by its cache key. Return ``now``, and the stamp or NOT_STORED."""
         store, access = self._storage.store, self._storage.access
         coords: Any = key[-1]
         name = self._storage.key(coords)

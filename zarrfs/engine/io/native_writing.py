@@ -263,7 +263,7 @@ def _execute(write: _NativeWrite, storage: ArrayStorage) -> Generator[Sequence[i
         write.writer.end(reference)
         os.close(directory)
         if structure.pruned:
-            store.check_directories_again()
+            store.invalidate_directory_checks()
     if first < count:
         yield range(first, count)
 
@@ -286,6 +286,6 @@ def _write_batch(
         structure.limit = (first + len(chunks)) * structure.parts
         write.writer.execute(reference)
     finally:
-        storage.changed_all(chunks[: write.begin() - first])
+        storage.invalidate_all(chunks[: write.begin() - first])
         for lock in held:
             lock.release()

@@ -15,7 +15,7 @@ from zarrfs.engine.indexing.normalized import CoordinateSelection, OrthogonalSel
 from zarrfs.engine.indexing.projections import ChunkProjection
 from zarrfs.engine.io.chunk_reading import read_chunk
 from zarrfs.engine.io.planning import ReadPlan, plan_read
-from zarrfs.engine.io.requested import chunks_requested
+from zarrfs.engine.io.prefetching import prefetched_chunks
 from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.parallel import for_each, limit_threads
 from zarrfs.errors import SelectionError, import_failure
@@ -125,7 +125,7 @@ def execute(plan: ReadPlan, out: Array) -> None:
             return
         native = read_natively(plan, out)
         if native is None:
-            with chunks_requested(plan) as (requested, workers):
+            with prefetched_chunks(plan) as (requested, workers):
                 for_each(lambda chunk: read_chunk(requested, plan, chunk, out), plan.chunks(), workers)
             return
         with closing(native):

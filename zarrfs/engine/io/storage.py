@@ -238,7 +238,7 @@ class ArrayStorage:
         """Return a handle of the encoded chunk, which can be read in parts. The caller closes it."""
         return self.store.open_value(self.key(coords), pipeline.chain.max_encoded_size)
 
-    def changed(self, coords: tuple[int, ...]) -> None:
+    def invalidate(self, coords: tuple[int, ...]) -> None:
         """Invalidate the cached data of a chunk, because it was written."""
         _, counts = self._written
         if len(counts) >= MAX_WRITE_COUNTS:
@@ -248,10 +248,10 @@ class ArrayStorage:
             counts[coords] = counts.get(coords, 0) + 1
         self.changes = next(_tokens)
 
-    def changed_all(self, chunks: Iterable[tuple[int, ...]]) -> None:
+    def invalidate_all(self, chunks: Iterable[tuple[int, ...]]) -> None:
         """Invalidate the cached data of several chunks."""
         for coords in chunks:
-            self.changed(coords)
+            self.invalidate(coords)
 
     def lock(self, coords: Hashable) -> threading.RLock:
         """Return the lock for a read-modify-write of one chunk. All array objects of this process share it."""

@@ -118,7 +118,7 @@ def store_chunk(storage: ArrayStorage, coords: tuple[int, ...], data: Parts | No
         storage.store.set_parts(key, data)
     else:
         storage.store.set(key, data[0])
-    storage.changed(coords)
+    storage.invalidate(coords)
 
 
 def encode_chunk(

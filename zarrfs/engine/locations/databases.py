@@ -7,7 +7,7 @@ import stat
 from importlib import import_module
 from typing import Any
 
-from zarrfs.engine.locations.storage_options import Options, known_options
+from zarrfs.engine.locations.storage_options import Options, boolean_options
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError
 
@@ -45,7 +45,7 @@ DURABLE = {"lmdb"}
 def open_database(scheme: str, path_or_url: str, mode: str, storage_options: Options) -> Store:
     """Open a database."""
     module, name = DATABASES[scheme]
-    flags = known_options(
+    flags = boolean_options(
         f"a {scheme} location", storage_options, *({"durable"} if scheme in DURABLE else ())
     )
     store_class: Any = getattr(import_module(f"zarrfs.engine.stores.databases.{module}"), name)

@@ -8,7 +8,7 @@ import stat
 import sys
 
 from zarrfs.engine.locations.databases import SUFFIXES, is_lmdb, open_database, path_status
-from zarrfs.engine.locations.storage_options import Options, known_options
+from zarrfs.engine.locations.storage_options import Options, boolean_options
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.regular_files import check_regular_file, describe_file_type, open_regular_file
@@ -67,7 +67,7 @@ def open_path(path: str, mode: str, options: Options, external: bool) -> tuple[S
             raise LocationNotFoundError(f"{path}: no such file or directory{_existing_part(path)}")
         if to_create is not None:
             return _create_file(*to_create, mode, options)
-    known = known_options("a directory", options, "durable")
+    known = boolean_options("a directory", options, "durable")
     return LocalStore(path, read_only=mode == "r", allow_external=external, **known), ""
 
 
@@ -169,7 +169,7 @@ def _dbm_kind(path: str) -> str | None:
 def _open_zip(path: str, mode: str, options: Options) -> Store:
     from zarrfs.engine.stores.zip.store import ZipStore
 
-    return ZipStore(path, "a" if mode == "r+" else mode, **known_options("an archive", options, "durable"))
+    return ZipStore(path, "a" if mode == "r+" else mode, **boolean_options("an archive", options, "durable"))
 
 
 def _existing_part(path: str) -> str:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from zarrfs.engine.locations.databases import DATABASES, FILES, open_database, split_database
 from zarrfs.engine.locations.local import open_path, split_reference_file
-from zarrfs.engine.locations.storage_options import EXTERNAL, Options, known_options
+from zarrfs.engine.locations.storage_options import EXTERNAL, Options, boolean_options
 from zarrfs.engine.locations.urls import path_of, scheme_of
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.memory import MemoryStore
@@ -66,7 +66,7 @@ def open_store(
         raise OptionError(f"mode must be one of {', '.join(map(repr, MODES))}, found {mode!r}")
     if storage_options and EXTERNAL in storage_options:
         given = {EXTERNAL: storage_options[EXTERNAL]}
-        allow_external |= known_options("a location", given, EXTERNAL)[EXTERNAL]
+        allow_external |= boolean_options("a location", given, EXTERNAL)[EXTERNAL]
         storage_options = {key: value for key, value in storage_options.items() if key != EXTERNAL} or None
     try:
         return _open_location(location, mode, storage_options, allow_external)
@@ -87,18 +87,18 @@ def _open_location(
     location: Location, mode: str, storage_options: Options, external: bool
 ) -> tuple[Store, str]:
     if isinstance(location, Store):
-        known_options(f"{location!r}, which is open,", storage_options)
+        boolean_options(f"{location!r}, which is open,", storage_options)
         return location, ""
     opened = _store_of_node(location)
     if opened is not None:
-        known_options(f"{location!r}, which is open,", storage_options)
+        boolean_options(f"{location!r}, which is open,", storage_options)
         return opened
     adapted = adapt_zarr_python(location)
     if adapted is not None:
-        known_options(f"{location!r}, which is open,", storage_options)
+        boolean_options(f"{location!r}, which is open,", storage_options)
         return adapted
     if isinstance(location, MutableMapping):
-        known_options("a dictionary", storage_options)
+        boolean_options("a dictionary", storage_options)
         return MemoryStore(location, read_only=mode == "r"), ""
     if not isinstance(location, str | os.PathLike):
         raise LocationError(
@@ -160,7 +160,7 @@ def _open_url(
     url: str, scheme: str, mode: str, storage_options: Options, external: bool
 ) -> tuple[Store, str]:
     if scheme == "temporary":
-        known_options("a temporary directory", storage_options)
+        boolean_options("a temporary directory", storage_options)
         return _open_temporary(url, mode), ""
     if scheme in FILES:
         path, inner = split_database(path_of(url), scheme)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
-from zarrfs.engine.locations.storage_options import Options, known_options
+from zarrfs.engine.locations.storage_options import Options, boolean_options
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.wrappers.plugin import PluginStore
 from zarrfs.errors import LocationError, ZarrError
@@ -30,7 +30,7 @@ def open_plugin(opener: Any, url: str, scheme: str, mode: str, storage_options: 
     if has_options(opener):
         options["storage_options"] = dict(storage_options or {})
     else:
-        known_options(f"a {scheme} location", storage_options)
+        boolean_options(f"a {scheme} location", storage_options)
     try:
         opened = opener(url, mode, **options)
     except ZarrError:

@@ -7,7 +7,7 @@ from typing import Any
 
 from zarrfs.errors import LocationError
 
-__all__ = ["EXTERNAL", "Options", "known_options"]
+__all__ = ["EXTERNAL", "Options", "boolean_options"]
 
 Options = Mapping[str, Any] | None
 
@@ -15,10 +15,11 @@ EXTERNAL = "allow_external"
 """The storage option that every location accepts."""
 
 
-def known_options(description: str, options: Options, *known: str) -> dict[str, bool]:
-    """Return boolean storage options. Raises LocationError for one that is unknown or not a bool.
+def boolean_options(description: str, options: Options, *known: str) -> dict[str, bool]:
+    """Return the storage options of a location that accepts only the boolean options ``known``.
 
-    ``description`` names the location in messages.
+    Raises LocationError for an unknown option or a value that is not a bool. ``description`` names the location in
+    messages.
     """
     for name, value in (options or {}).items():
         if name not in known:

@@ -104,19 +104,19 @@ class NativeWriter:
             ctypes.c_void_p,
             ctypes.c_int64,
         ]
-        self._obstacles: dict[str, str] = {"crc32c": ""}
+        self._unsupported_reasons: dict[str, str] = {"crc32c": ""}
 
     def supports(self, step: str) -> bool:
         """Return whether a step (a key of ``DECODERS``) can be used. The first call loads its functions."""
-        return not self.obstacle(step)
+        return not self.unsupported_reason(step)
 
-    def obstacle(self, step: str) -> str:
+    def unsupported_reason(self, step: str) -> str:
         """Return why a step cannot be used, or an empty string if it can."""
-        obstacle = self._obstacles.get(step)
-        if obstacle is None:
+        reason = self._unsupported_reasons.get(step)
+        if reason is None:
             # Two threads may do this at once. Both store the same addresses.
-            obstacle = self._obstacles[step] = self._load(step)
-        return obstacle
+            reason = self._unsupported_reasons[step] = self._load(step)
+        return reason
 
     def options(self, codec: BytesBytesCodec, size: int | None) -> tuple[str, StepOptionsStructure] | None:
         """Return step and parameters for a codec that encodes ``size`` bytes (None: the size depends on the data), or

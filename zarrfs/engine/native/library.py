@@ -160,15 +160,15 @@ class NativeLibrary:
 
     def supports(self, decoder: str) -> bool:
         """Return whether a decoder (a key of ``DECODERS``) can be used. The first call loads its functions."""
-        return not self.obstacle(decoder)
+        return not self.unsupported_reason(decoder)
 
-    def obstacle(self, decoder: str) -> str:
+    def unsupported_reason(self, decoder: str) -> str:
         """Return why a decoder cannot be used, or an empty string if it can."""
-        obstacle = self._supported.get(decoder)
-        if obstacle is None:
+        reason = self._supported.get(decoder)
+        if reason is None:
             # Two threads may do this at once. Both store the same addresses.
-            obstacle = self._supported[decoder] = self._load_decoder(decoder)
-        return obstacle
+            reason = self._supported[decoder] = self._load_decoder(decoder)
+        return reason
 
     def decode(self, decoder: str, data: bytes, size: int) -> bytes | None:
         """Decode a buffer to exactly ``size`` bytes; None if that fails. The decoder must be supported."""

@@ -251,11 +251,13 @@ class Store(ABC):
             out[:] = value
         return size
 
-    def requested(self, keys: Sequence[str], count: int) -> AbstractContextManager[Store] | None:
-        """Return a context in which the values of the keys, which are different, are requested in this order, at most
-        ``count`` at a time before they are read. Its value is a store for reading each of them once, with ``get``.
+    def prefetch(self, keys: Sequence[str], max_pending: int) -> AbstractContextManager[Store] | None:
+        """Return a context manager that requests the values of the keys before they are read, or None if the store does
+        not prefetch.
 
-        What is left is cancelled at the end of the context. None: the store does not request values in advance.
+        The keys are distinct and are requested in this order; at most ``max_pending`` values are requested and not yet
+        read. The context manager returns a store from which ``get`` reads each of the values once. Requests that remain
+        at the end of the context are cancelled.
         """
         return None
 

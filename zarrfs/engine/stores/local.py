@@ -208,7 +208,7 @@ class LocalStore(Store):
             return None
         return stamp_from_status(status)
 
-    def check_directories_again(self) -> None:
+    def invalidate_directory_checks(self) -> None:
         """Check each directory again for links when it is accessed next, because directories were removed."""
         self._links.clear()
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from zarrfs.mount.fuse.open_directories import ListedName
+from zarrfs.mount.fuse.open_directories import DirectoryEntry
 
 __all__ = ["CONTROL_DIRECTORY", "STATISTICS_NAME", "ControlOperations"]
 
@@ -77,10 +77,12 @@ class ControlOperations:
         """Return the names of the files and subdirectories."""
         return [".", "..", *sorted({*self._files, *self._directories()})]
 
-    def read_directory(self, path: str, fh: int, offset: int, with_attributes: bool) -> Iterator[ListedName]:
+    def read_directory(
+        self, path: str, fh: int, offset: int, with_attributes: bool
+    ) -> Iterator[DirectoryEntry]:
         """Yield the entries from ``offset`` on, without attributes."""
         for name in self.readdir(path, fh)[offset:]:
-            yield ListedName(name, stat.S_IFREG if name in self._files else stat.S_IFDIR)
+            yield DirectoryEntry(name, stat.S_IFREG if name in self._files else stat.S_IFDIR)
 
     def open(self, path: str, flags: int) -> int:
         """Compute the bytes of a file."""

@@ -12,7 +12,7 @@ from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.errors import ZarrError
 
-__all__ = ["ListedItem", "ListedName", "OpenDirectory"]
+__all__ = ["DirectoryEntry", "LazyEntry", "OpenDirectory"]
 
 ATTRIBUTES = tuple[dict[str, Any], Array | Group | None]
 
@@ -30,17 +30,17 @@ be used by programs that look entries up while they read, which the first look-u
 MAX_EXPENSIVE = 32
 """The attributes of up to this many entries are returned if they are expensive: about one page of the directory."""
 
-NAMES_AT_ONCE = 64
+NAMES_PER_BATCH = 64
 """The number of entries that are listed together if no attributes are needed."""
 
 
-class ListedItem(NamedTuple):
-    """An entry of a directory that is being listed.
+class LazyEntry(NamedTuple):
+    """An entry of a directory whose attributes are determined on request.
 
     Attributes:
         name: the file name.
         is_directory: whether it is a directory.
-        is_summarized: whether its attributes are known already, or almost.
+        is_summarized: whether its attributes can be determined without opening the array.
         status: returns its attributes (``st_mode``, ``st_size`` and others) and the node that it presents; None if it
             does not exist any more. Raises OSError and ZarrError.
     """
@@ -51,13 +51,13 @@ class ListedItem(NamedTuple):
     status: Callable[[], ATTRIBUTES | None]
 
 
-class ListedName(NamedTuple):
-    """An entry that has been listed.
+class DirectoryEntry(NamedTuple):
+    """An entry of a directory as it is returned to the kernel.
 
     Attributes:
         name: the file name.
         type: the bits of ``st_mode`` for the type of the file.
-        attributes: its attributes, or None if they were not asked for or are not known.
+        attributes: its attributes, or None if they were not requested or are not known.
         node: the node that it presents, if there are attributes.
     """
 
@@ -70,36 +70,36 @@ class ListedName(NamedTuple):
 class OpenDirectory:
     """A directory that a program reads. Thread-safe.
 
-    ``start`` begins a listing; its argument returns whether the attributes of the next entries are probably used, and
-    its own argument is the number of members of the group. The names of the entries are kept until the directory is
-    closed, so that it can be read again from any offset.
+    ``start(needs_attributes)`` begins a listing. ``needs_attributes(member_count)`` returns whether the attributes of
+    the next entries will probably be used. The names of the entries are kept until the directory is closed, so that it
+    can be read again from any offset.
 
-    Attributes that are expensive are determined for the first entries only, and for the others if the program looks
-    entries up while it reads the directory.
+    Expensive attributes are determined for the first entries only, and for further entries if the program looks up
+    entries while it reads the directory.
 
     Attributes:
         is_looked_up: set if an entry is looked up.
     """
 
-    def __init__(self, start: Callable[[Callable[[int], bool]], Iterator[ListedItem]]) -> None:
+    def __init__(self, start: Callable[[Callable[[int], bool]], Iterator[LazyEntry]]) -> None:
         self.is_looked_up = False
         self._max_summarized = MAX_SUMMARIZED
         self._start = start
         self._lock = threading.Lock()
-        self._names: list[ListedName] = []
-        self._rest: Iterator[ListedItem] = iter(())
-        self._last: ListedItem | None = None
+        self._names: list[DirectoryEntry] = []
+        self._rest: Iterator[LazyEntry] = iter(())
+        self._last: LazyEntry | None = None
         self._with_attributes = False
 
-    def read(self, offset: int, with_attributes: bool) -> Iterator[ListedName]:
-        """Yield the entries from ``offset`` on. With 0 as the offset a new listing begins.
+    def read(self, offset: int, with_attributes: bool) -> Iterator[DirectoryEntry]:
+        """Yield the entries from ``offset`` on. Offset 0 begins a new listing.
 
         Raises the errors of the listing. An entry whose attributes cannot be determined has none.
         """
         self._with_attributes = with_attributes
         if offset == 0:
             with self._lock:
-                self._names = [ListedName(".", stat.S_IFDIR), ListedName("..", stat.S_IFDIR)]
+                self._names = [DirectoryEntry(".", stat.S_IFDIR), DirectoryEntry("..", stat.S_IFDIR)]
                 self._rest = self._start(self._needs_attributes)
         while True:
             with self._lock:
@@ -113,27 +113,28 @@ class OpenDirectory:
         self._max_summarized = MAX_SUMMARIZED if members <= MAX_MEMBERS else MAX_EXPENSIVE
         return self.is_looked_up or (self._with_attributes and len(self._names) < self._max_summarized)
 
-    def _entries(self, offset: int, with_attributes: bool) -> list[ListedName]:
+    def _entries(self, offset: int, with_attributes: bool) -> list[DirectoryEntry]:
         """Return the next entries from an offset on, at least one unless there are no more."""
         with_attributes = with_attributes and (
             self.is_looked_up or offset < max(self._max_summarized, MAX_EXPENSIVE)
         )
         while offset >= len(self._names):
-            items = list(itertools.islice(self._rest, 1 if with_attributes else NAMES_AT_ONCE))
+            items = list(itertools.islice(self._rest, 1 if with_attributes else NAMES_PER_BATCH))
             if not items:
                 return []
             self._last = items[-1]
             self._names += [
-                ListedName(item.name, stat.S_IFDIR if item.is_directory else stat.S_IFREG) for item in items
+                DirectoryEntry(item.name, stat.S_IFDIR if item.is_directory else stat.S_IFREG)
+                for item in items
             ]
         if not with_attributes:
-            return self._names[offset : offset + NAMES_AT_ONCE]
+            return self._names[offset : offset + NAMES_PER_BATCH]
         entry = self._names[offset]
         # The last entry of a page is read again for the next page if it did not fit.
         is_last = offset == len(self._names) - 1
         return [self._attributed(entry, offset) if is_last else entry]
 
-    def _attributed(self, entry: ListedName, offset: int) -> ListedName:
+    def _attributed(self, entry: DirectoryEntry, offset: int) -> DirectoryEntry:
         item = self._last
         if item is None or item.name != entry.name:
             return entry
@@ -145,4 +146,4 @@ class OpenDirectory:
             status = item.status()
         except (ZarrError, OSError, MemoryError):
             return entry  # A program that needs the attributes looks the name up, and receives the error.
-        return entry if status is None else ListedName(entry.name, entry.type, *status)
+        return entry if status is None else DirectoryEntry(entry.name, entry.type, *status)

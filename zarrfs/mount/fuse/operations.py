@@ -22,7 +22,7 @@ from zarrfs.mount.fuse.error_numbers import (
     os_error,
 )
 from zarrfs.mount.fuse.extended_attributes import XATTR_PREFIX, extended_attributes
-from zarrfs.mount.fuse.open_directories import ListedItem, ListedName, OpenDirectory
+from zarrfs.mount.fuse.open_directories import DirectoryEntry, LazyEntry, OpenDirectory
 from zarrfs.mount.fuse.page_versions import PageVersions
 from zarrfs.mount.fuse.permissions import DOCUMENT_ACCESS
 from zarrfs.mount.fuse.reported_sizes import KERNEL_CACHE_SECONDS, ReportedSizes
@@ -204,7 +204,9 @@ class ZarrOperations:
         return 0
 
     @entries_with_errno
-    def read_directory(self, path: str, fh: int, offset: int, with_attributes: bool) -> Iterator[ListedName]:
+    def read_directory(
+        self, path: str, fh: int, offset: int, with_attributes: bool
+    ) -> Iterator[DirectoryEntry]:
         """Yield the entries of a directory from ``offset`` on. With 0 as the offset the directory is listed again."""
         directory = self._directories.get(fh) or OpenDirectory(partial(self._list, path))
         yield from directory.read(offset, with_attributes)
@@ -213,14 +215,14 @@ class ZarrOperations:
         """Return the names in a directory, those of itself and its parent first."""
         return [entry.name for entry in self.read_directory(path, 0, 0, False)]
 
-    def _list(self, path: str, needs_sizes: Callable[[int], bool]) -> Iterator[ListedItem]:
+    def _list(self, path: str, needs_sizes: Callable[[int], bool]) -> Iterator[LazyEntry]:
         """Yield the entries of a directory. Raises StoreError, before the first entry, if it cannot be listed."""
         directory = self._entry(path)
         if not isinstance(directory, Directory):
             raise os_error(errno.ENOTDIR)
         for entry in self._tree.list_entries(directory, needs_sizes):
             status = partial(self._listed_status, f"{path.rstrip('/')}/{entry.name}", entry)
-            yield ListedItem(entry.name, entry.is_directory, entry.summarize is not None, status)
+            yield LazyEntry(entry.name, entry.is_directory, entry.summarize is not None, status)
 
     def _listed_status(
         self, path: str, listed: ListedEntry

@@ -13,7 +13,7 @@ from zarrfs.engine.nodes.group import Group, make_node
 from zarrfs.engine.nodes.node import difference
 from zarrfs.engine.stores.base import Usage
 from zarrfs.errors import StoreError
-from zarrfs.mount.nodes.held import json_memory_nbytes
+from zarrfs.mount.nodes.json_memory import json_memory_nbytes
 
 __all__ = [
     "CONTENT_NBYTES",

@@ -1,4 +1,4 @@
-"""What a pool remembers of blocks that are not present: how they were used before."""
+"""The recorded use of blocks that are not in memory."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from zarrfs.mount.reading.block import Block, units_of
 __all__ = ["BlockHistory"]
 
 MAX_DIRECT = 256
-"""The number of blocks of which parts were read before they were assembled that are remembered."""
+"""The maximum number of recorded blocks of which parts were read without the block."""
 
 MAX_DROPPED = 1024
-"""The number of blocks that are remembered because they were dropped before they were read completely."""
+"""The maximum number of recorded blocks that were dropped before they were read completely."""
 
 MAX_READ = 16_384
-"""The number of blocks that are remembered because they were read completely."""
+"""The maximum number of recorded blocks that were dropped after they were read completely."""
 
 V = TypeVar("V")
 
 
 class BlockHistory:
-    """The use of blocks that are not present. The caller holds the lock of the pool."""
+    """The recorded use of blocks that are not in memory. The caller holds the lock of the pool."""
 
     def __init__(self) -> None:
         self._direct: OrderedDict[Hashable, int] = OrderedDict()
@@ -51,10 +51,10 @@ class BlockHistory:
         return key in self._read
 
     def begin(self, key: Hashable, block: Block) -> None:
-        """Apply what is known to a block that becomes present."""
+        """Apply the recorded use to a block that is added to the pool, and remove the record."""
         self._dropped.pop(key, None)
         block.units = self._direct.pop(key, 0)
-        # The kernel has lost the pages that it cached when the block was read before.
+        # The block is read a second time, so the kernel has dropped the pages that it cached at the first read.
         block.is_kept = block.is_kept or key in self._read
 
     def clear(self) -> None:

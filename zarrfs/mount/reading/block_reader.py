@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 
 import numpy as np
 
-from zarrfs.engine.io.flat import Window
+from zarrfs.engine.io.flat_blocks import Window
 from zarrfs.errors import ZarrError
 from zarrfs.mount.reading.blocks import MAX_REMOTE_ASSEMBLY_SECONDS, BlockPool
 from zarrfs.mount.reading.published_ranges import FileRange
@@ -30,7 +30,7 @@ PASS_SECONDS = 0.5
 """A sequential access is in progress for this time after its last read."""
 
 MAX_WINDOWS = 16
-"""The number of windows of one stream that are looked up; the memory of the pool is what bounds their bytes."""
+"""The number of windows of one stream that are looked up. The memory of the pool bounds their bytes."""
 
 _Request = tuple[Hashable, int, Callable[[Bytes], None], Callable[[], Hashable | None]]
 """The arguments of ``BlockPool.get``."""
@@ -49,7 +49,7 @@ class BlockReader:
         self.pool = pool
         self.grid = stream.grid(pool.max_block_nbytes)
         self._is_kept = stream.has_high_latency
-        """Whether the blocks are kept after they were read once: requests of a server are not repeated."""
+        """Whether blocks are kept after they were read completely, so that requests to a server are not repeated."""
         self._key = next(_reader_numbers)
         self._failures: dict[Hashable, float] = {}
         self._windows: deque[Window] = deque(maxlen=MAX_WINDOWS)
@@ -57,7 +57,7 @@ class BlockReader:
         self._direct: dict[threading.Event, tuple[int, int]] = {}
         self._lock = threading.Lock()
         self._located = (0, 0, 0)
-        """The block that was read last, its first byte and its end: most requests are for the same block."""
+        """The block that was read last, with the offsets of its first byte and its end: most requests are for it."""
         self._pass = (-2, float("-inf"))
         """The last block of a sequential access, and when it was read."""
 
@@ -77,10 +77,10 @@ class BlockReader:
             if data is None:
                 data = self._block(first, sequential, read_ahead, offset, size)
             elif sequential or self._continues_pass(first):
-                self._go_on(first, sequential, read_ahead)
+                self._advance_pass(first, sequential, read_ahead)
             if data is not None:
                 return data[offset - start : offset - start + size]
-            return self._read_instead(first, offset, size)
+            return self._read_without_block(first, offset, size)
         out = np.empty(size, np.uint8)
         done = 0
         number = first
@@ -89,7 +89,11 @@ class BlockReader:
             begin = offset + done
             count = min(size - done, stop - begin)
             data = self._block(number, sequential, read_ahead, begin, count)
-            part = self._read_instead(number, begin, count) if data is None else data[begin - start :][:count]
+            part = (
+                self._read_without_block(number, begin, count)
+                if data is None
+                else data[begin - start :][:count]
+            )
             out[done : done + count] = part
             done += count
             number += 1
@@ -119,7 +123,9 @@ class BlockReader:
             if data is not None:
                 if window is not self._current:
                     self._current = window
-                    following = self._window(window.leave(offset, forwards=stride > 0), size, stride, wanted)
+                    following = self._window(
+                        window.adjacent_offset(offset, forwards=stride > 0), size, stride, wanted
+                    )
                     if following is not None:
                         self.pool.read_ahead(*self._window_request(following), is_window=True)
                 return data[position : position + size]
@@ -145,7 +151,7 @@ class BlockReader:
 
     def _window_request(self, window: Window) -> _Request:
         def assemble(out: Bytes) -> None:
-            self._confirmed(lambda: self._stream.read_window(window, out))
+            self._read_checked(lambda: self._stream.read_window(window, out))
 
         def version() -> Hashable | None:
             return True if self.pool.is_immutable else self._stream.window_version(window)
@@ -162,7 +168,7 @@ class BlockReader:
         )
 
     def _block(self, number: int, sequential: bool, read_ahead: bool, offset: int, size: int) -> Bytes | None:
-        """Return a block of which the ``size`` bytes at ``offset`` of the stream are used, or None."""
+        """Return a block that contains the ``size`` bytes at ``offset`` of the stream, or None."""
         is_requested = sequential
         sequential = sequential or self._continues_pass(number)
         if not sequential and (self._key, number) not in self.pool:
@@ -178,11 +184,11 @@ class BlockReader:
             self._pass = number, time.monotonic()
         data = self._get(request, used)
         if data is not None:
-            self._go_on(number, is_requested, read_ahead)
+            self._advance_pass(number, is_requested, read_ahead)
         return data
 
-    def _go_on(self, number: int, sequential: bool, read_ahead: bool) -> None:
-        """Record that a pass has reached a block, and start to read the next one with ``read_ahead``."""
+    def _advance_pass(self, number: int, sequential: bool, read_ahead: bool) -> None:
+        """Record that a sequential access has reached a block. With ``read_ahead`` start to assemble the next one."""
         if sequential:
             self._pass = number, time.monotonic()
         following = number + 1
@@ -197,9 +203,9 @@ class BlockReader:
         return abs(number - last) <= 1 and time.monotonic() - at < PASS_SECONDS
 
     def _get(self, request: _Request, used: tuple[int, int], *, is_window: bool = False) -> Bytes | None:
-        """Return a block or window of which a range is used, or None if it cannot be assembled now.
+        """Return a block or window, which is assembled if necessary, or None if it cannot be assembled now.
 
-        It is assembled if necessary.
+        ``used`` is the range of it that the caller reads.
         """
         key, nbytes, assemble, version = request
         failed_at = self._failures.get(key)
@@ -230,11 +236,11 @@ class BlockReader:
             done.wait()
         if not self.grid.holds_whole_chunks:
             # The next blocks contain other parts of the same chunks.
-            self._stream.expect(start, out.size)
+            self._stream.expect_reads(start, out.size)
         # Blocks of whole chunks decode each chunk once: keeping the chunks as well would only cost memory.
         self._read_into(start, out, keep_chunks=not self.grid.holds_whole_chunks)
 
-    def _read_instead(self, number: int, offset: int, size: int) -> Bytes:
+    def _read_without_block(self, number: int, offset: int, size: int) -> Bytes:
         """Read a range of a block that is not present."""
         data = self._read_directly(offset, size)
         start, stop = self.grid.bounds(number)
@@ -248,8 +254,8 @@ class BlockReader:
         if not self._stream.decodes_whole_chunks:
             self._read_into(offset, out, keep_chunks=True)
             return out
-        # They are decoded anyway. The next reads, or the block that is assembled next, use them.
-        self._stream.expect(offset, size)
+        # The chunks are decoded as a whole in any case. The next reads, or the block that is assembled next, use them.
+        self._stream.expect_reads(offset, size)
         done = threading.Event()
         with self._lock:
             self._direct[done] = offset, offset + size
@@ -262,20 +268,20 @@ class BlockReader:
         return out
 
     def _read_into(self, start: int, out: Bytes, keep_chunks: bool) -> None:
-        self._confirmed(lambda: self._stream.read_into(start, out, keep_chunks=keep_chunks))
+        self._read_checked(lambda: self._stream.read_into(start, out, keep_chunks=keep_chunks))
 
-    def _confirmed(self, read: Callable[[], None]) -> None:
+    def _read_checked(self, read: Callable[[], None]) -> None:
         try:
             read()
         except ZarrError:
             # A chunk of another data type or shape cannot be decoded.
-            self._confirm()
+            self._check_metadata()
             raise
-        self._confirm()
+        self._check_metadata()
 
-    def _confirm(self) -> None:
+    def _check_metadata(self) -> None:
         if not self.pool.is_immutable:
-            self._stream.confirm()
+            self._stream.check_metadata()
 
     def _version(self, start: int, stop: int) -> Hashable | None:
         if self.pool.is_immutable:

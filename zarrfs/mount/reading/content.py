@@ -12,7 +12,7 @@ from zarrfs.engine.indexing.flat_ranges import FlatOrder
 from zarrfs.engine.nodes.array import Array
 from zarrfs.mount.reading.block_reader import BlockReader
 from zarrfs.mount.reading.blocks import BlockPool
-from zarrfs.mount.reading.streams import ArrayStream, FlatStream, SwappedStream
+from zarrfs.mount.reading.streams import ArrayStream, ByteSwappedStream, FlatStream
 
 __all__ = ["ArraySegment", "BytesSegment", "PartSegment", "Segment", "StreamSegment", "VirtualFileContent"]
 
@@ -80,7 +80,7 @@ class ArraySegment(StreamSegment):
         self.order = order
         self.swap_width = array.itemsize // (2 if array.dtype.kind == "c" else 1) if swap else 1
         if self.swap_width > 1:
-            stream = SwappedStream(stream, self.swap_width)
+            stream = ByteSwappedStream(stream, self.swap_width)
         super().__init__(stream)
 
 
@@ -145,7 +145,7 @@ class VirtualFileContent:
         """The number of bytes that are in memory."""
         return sum(segment.nbytes for segment in self._segments if isinstance(segment, BytesSegment))
 
-    def continues_as(self, other: VirtualFileContent) -> bool:
+    def has_same_layout(self, other: VirtualFileContent) -> bool:
         """Return whether the contents are equal if the elements of their arrays are equal. All bytes in memory are
         compared. The other content may be longer if it is an array without a header that has become longer.
         """

@@ -12,14 +12,28 @@ from typing import Any, Protocol
 import numpy as np
 
 from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes
-from zarrfs.engine.io.decoded import DecodedChunks
-from zarrfs.engine.io.flat import BlockGrid, Window, block_grid, box_version, flat_version, strided_window
+from zarrfs.engine.io.cached_stream import CachedStream
+from zarrfs.engine.io.flat_blocks import (
+    FlatBlockGrid,
+    Window,
+    box_version,
+    flat_block_grid,
+    flat_version,
+    strided_window,
+)
 from zarrfs.engine.io.flat_reading import read_flat_box
 from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import StoreError
 from zarrfs.mount.reading.array_stamps import array_stamp
 
-__all__ = ["REVALIDATION_SECONDS", "ArrayStream", "Bytes", "FlatStream", "SignFlippedStream", "SwappedStream"]
+__all__ = [
+    "REVALIDATION_SECONDS",
+    "ArrayStream",
+    "ByteSwappedStream",
+    "Bytes",
+    "FlatStream",
+    "SignFlippedStream",
+]
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -41,7 +55,7 @@ class FlatStream(Protocol):
 
     nbytes: int
 
-    def grid(self, max_block_nbytes: int) -> BlockGrid:
+    def grid(self, max_block_nbytes: int) -> FlatBlockGrid:
         """Return the division of the stream into blocks of at most ``max_block_nbytes`` bytes."""
 
     def read_into(self, start: int, out: Bytes, *, keep_chunks: bool = True) -> None:
@@ -57,7 +71,7 @@ class FlatStream(Protocol):
         once per ``REVALIDATION_SECONDS``.
         """
 
-    def expect(self, start: int, nbytes: int) -> None:
+    def expect_reads(self, start: int, nbytes: int) -> None:
         """Let the next read of a range decode its chunks whole and keep them in the cache of chunks, if they fit."""
 
     @property
@@ -77,7 +91,7 @@ class FlatStream(Protocol):
     def window_version(self, window: Window) -> Hashable | None:
         """Return a value that changes when the bytes of a window change, or None where that is unknown."""
 
-    def confirm(self) -> None:
+    def check_metadata(self) -> None:
         """Raise StoreError with ESTALE if the metadata have changed since the stream was created.
 
         Called after bytes have been read from the store: the missing chunks of a removed array would read as the fill
@@ -102,15 +116,15 @@ class ArrayStream:
         self._stamp = array_stamp(array)
 
     @cached_property
-    def _decoded(self) -> DecodedChunks:
+    def _cached(self) -> CachedStream:
         # Most files are listed and never read.
         max_age = None if self._array.storage.access.assumes_unchanged_data else REVALIDATION_SECONDS
-        return DecodedChunks(self._array.storage, self._order, max_age, self.confirm)
+        return CachedStream(self._array.storage, self._order, max_age, self.check_metadata)
 
-    def grid(self, max_block_nbytes: int) -> BlockGrid:
-        return block_grid(self._array.storage, self._order, max_block_nbytes)
+    def grid(self, max_block_nbytes: int) -> FlatBlockGrid:
+        return flat_block_grid(self._array.storage, self._order, max_block_nbytes)
 
-    def confirm(self) -> None:
+    def check_metadata(self) -> None:
         # A document that was missing at the beginning cannot have been replaced.
         if self._stamp is not None and self._stamp.value is not None and not self._stamp.is_current:
             raise StoreError(
@@ -128,14 +142,14 @@ class ArrayStream:
         self._array.read_bytes_into(start, out, self._order, keep_chunks=keep_chunks)
 
     def read_decoded(self, start: int, out: Bytes) -> bool:
-        return self._decoded.copy(start, out)
+        return self._cached.copy(start, out)
 
-    def expect(self, start: int, nbytes: int) -> None:
-        self._decoded.expect(start, nbytes)
+    def expect_reads(self, start: int, nbytes: int) -> None:
+        self._cached.expect_reads(start, nbytes)
 
     @property
     def decodes_whole_chunks(self) -> bool:
-        return self._decoded.decodes_whole_chunks
+        return self._cached.decodes_whole_chunks
 
     @property
     def has_high_latency(self) -> bool:
@@ -146,9 +160,9 @@ class ArrayStream:
 
     def read_window(self, window: Window, out: Bytes) -> None:
         # The version of the window was determined just now. Older chunks would belong to another version.
-        if self._decoded.copy_box(window.box, out, checks_again=True):
+        if self._cached.copy_box(window.box, out, revalidate=True):
             return
-        self._decoded.expect_box(window.box)
+        self._cached.expect_box_reads(window.box)
         storage = self._array.storage
         box = [slice(low, high) for low, high in window.box]
         read_flat_box(storage, box, out.view(storage.dtype), flat_axes(self._order, len(box)))
@@ -168,11 +182,11 @@ class DerivedStream:
         self._width = width
         self.nbytes = stream.nbytes
 
-    def grid(self, max_block_nbytes: int) -> BlockGrid:
+    def grid(self, max_block_nbytes: int) -> FlatBlockGrid:
         return self._stream.grid(max_block_nbytes)
 
-    def confirm(self) -> None:
-        self._stream.confirm()
+    def check_metadata(self) -> None:
+        self._stream.check_metadata()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -181,8 +195,8 @@ class DerivedStream:
     def version(self, start: int, stop: int) -> Hashable | None:
         return self._stream.version(start, stop)
 
-    def expect(self, start: int, nbytes: int) -> None:
-        self._stream.expect(start, nbytes)
+    def expect_reads(self, start: int, nbytes: int) -> None:
+        self._stream.expect_reads(start, nbytes)
 
     @property
     def decodes_whole_chunks(self) -> bool:
@@ -221,7 +235,7 @@ class DerivedStream:
         raise NotImplementedError
 
 
-class SwappedStream(DerivedStream):
+class ByteSwappedStream(DerivedStream):
     """Another stream in which the bytes of each group of ``width`` bytes are reversed."""
 
     def _derive(self, start: int, out: Bytes, read: Callable[[int, Bytes], bool]) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from zarrfs.mount.fuse.control import CONTROL_DIRECTORY, ControlOperations
-from zarrfs.mount.fuse.open_directories import ListedName
+from zarrfs.mount.fuse.open_directories import DirectoryEntry
 from zarrfs.mount.fuse.permissions import DOCUMENT_ACCESS, Permissions
 from zarrfs.mount.serving.statistics import RequestCounters
 
@@ -169,7 +169,9 @@ class Dispatcher:
         self._counters.end()
         return 0
 
-    def read_directory(self, path: str, fh: int, offset: int, with_attributes: bool) -> Iterator[ListedName]:
+    def read_directory(
+        self, path: str, fh: int, offset: int, with_attributes: bool
+    ) -> Iterator[DirectoryEntry]:
         """Yield the entries of a directory from ``offset`` on."""
         self._counters.begin("readdirplus" if with_attributes else "readdir")
         try:

@@ -22,7 +22,7 @@ __all__ = ["ERROR_SUFFIX", "GroupListing", "error_file"]
 
 ERROR_SUFFIX = ".error.txt"
 
-MEMBERS_AT_ONCE = 64
+MEMBERS_PER_BATCH = 64
 """The number of members that are examined together, and opened at the same time if each needs requests to a server."""
 
 
@@ -69,8 +69,8 @@ class GroupListing:
             self._lookups.listed(path, names, stamp)
         known = frozenset(names)
         yield ListedEntry(GROUP_DOCUMENT, False, partial(self._presentation.group_document, parent))
-        for start in range(0, len(names), MEMBERS_AT_ONCE):
-            part = names[start : start + MEMBERS_AT_ONCE]
+        for start in range(0, len(names), MEMBERS_PER_BATCH):
+            part = names[start : start + MEMBERS_PER_BATCH]
             scanned = None
             if self._summaries is not None:
                 scanned = self._summaries.scan(parent, path, part, with_usage=needs_sizes(len(names)))
@@ -128,7 +128,7 @@ class GroupListing:
         base = f"{path}/" if path else ""
         group = parent.node
         assert isinstance(group, Group)
-        concurrency = min(group.store.concurrency, MEMBERS_AT_ONCE)
+        concurrency = min(group.store.concurrency, MEMBERS_PER_BATCH)
         if concurrency == 1:
             for name in names:
                 yield name, self._nodes.get(base + name, is_listed=True)

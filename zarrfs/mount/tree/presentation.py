@@ -11,7 +11,7 @@ from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.errors import StoreError
-from zarrfs.mount.nodes.held import json_memory_nbytes
+from zarrfs.mount.nodes.json_memory import json_memory_nbytes
 from zarrfs.mount.nodes.node_cache import NodeCache
 from zarrfs.mount.nodes.node_records import (
     CONTENT_NBYTES,

@@ -17,7 +17,7 @@ from zarrfs.mount.tree.entries import FileSummary
 
 __all__ = ["SummaryLookups"]
 
-MEMBERS_AT_ONCE = 64
+MEMBERS_PER_BATCH = 64
 
 MIN_MEMBERS = 256
 """The look-ups in smaller groups open each array, which programs then usually read."""
@@ -90,7 +90,7 @@ class SummaryLookups:
             if self._listing is not listing:
                 return None
             self._known = found
-            self._scanned = range(position, min(position + MEMBERS_AT_ONCE, len(listing.names)))
+            self._scanned = range(position, min(position + MEMBERS_PER_BATCH, len(listing.names)))
             self._last = self._scanned[-1]
         known = found.get(file_name)
         return None if known is None else known()
@@ -108,7 +108,7 @@ class SummaryLookups:
         # The name of a new member may be that of a file.
         if not isinstance(group, Group) or group.store.listing_stamp(group.path) != listing.stamp:
             return {}
-        part = listing.names[position : position + MEMBERS_AT_ONCE]
+        part = listing.names[position : position + MEMBERS_PER_BATCH]
         scanned = self._summaries.scan(parent, listing.path, part)
         if scanned is None:
             return {}

@@ -306,4 +306,4 @@ def _same_bytes(opened: VirtualFile, current: VirtualFile) -> bool:
         is_same = isinstance(current.node, Array) and same_data(opened.node, current.node)
     else:
         is_same = opened.content.in_memory and current.content.in_memory
-    return is_same and opened.content.continues_as(current.content)
+    return is_same and opened.content.has_same_layout(current.content)

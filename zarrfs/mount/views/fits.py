@@ -17,7 +17,7 @@ from zarrfs.mount.reading.content import (
     StreamSegment,
     VirtualFileContent,
 )
-from zarrfs.mount.reading.streams import ArrayStream, FlatStream, SignFlippedStream, SwappedStream
+from zarrfs.mount.reading.streams import ArrayStream, ByteSwappedStream, FlatStream, SignFlippedStream
 from zarrfs.mount.views.base import PresentedArray, View, fixed_size_refusal
 from zarrfs.mount.views.byte_order import differs_from
 from zarrfs.mount.views.h5 import has_position
@@ -86,7 +86,7 @@ def _elements(array: Array) -> Segment:
         return ArraySegment(array, swap=is_swapped)
     stream: FlatStream = ArrayStream(array)
     if is_swapped:
-        stream = SwappedStream(stream, width)
+        stream = ByteSwappedStream(stream, width)
     return StreamSegment(SignFlippedStream(stream, width))
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from zarrfs.engine.codecs.libraries import import_library
-from zarrfs.mount.nodes.held import json_memory_nbytes
+from zarrfs.mount.nodes.json_memory import json_memory_nbytes
 from zarrfs.mount.reading.content import BytesSegment, Segment, VirtualFileContent
 from zarrfs.plugins import install_hint
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.summary import array_metadata_summary, group_metadata_summary, json_safe
-from zarrfs.mount.nodes.held import json_memory_nbytes
+from zarrfs.mount.nodes.json_memory import json_memory_nbytes
 from zarrfs.mount.reading.content import BytesSegment, VirtualFileContent
 from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.sharing import SharedResults

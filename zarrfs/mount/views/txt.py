@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from zarrfs.engine.io.flat import flat_version
+from zarrfs.engine.io.flat_blocks import flat_version
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import StoreError

@@ -14,7 +14,7 @@ from zarrfs.errors import describe_error
 from zarrfs.logs import logger
 from zarrfs.mount.fuse.disk_space import disk_space
 from zarrfs.mount.fuse.error_numbers import errors_to_errno, os_error
-from zarrfs.mount.fuse.open_directories import ListedItem
+from zarrfs.mount.fuse.open_directories import LazyEntry
 from zarrfs.mount.fuse.operations import ZarrOperations
 from zarrfs.mount.fuse.refusal import RefusedError
 from zarrfs.mount.options import CreationOptions
@@ -114,14 +114,14 @@ class FileOperations(ZarrOperations):
             self._entry(path)
         return 0
 
-    def _list(self, path: str, needs_sizes: Callable[[int], bool]) -> Iterator[ListedItem]:
+    def _list(self, path: str, needs_sizes: Callable[[int], bool]) -> Iterator[LazyEntry]:
         prefix = path.rstrip("/") + "/"
         pending = set(self._pending.names(path))
         for item in super()._list(path, needs_sizes):
             if prefix + item.name not in self._hidden and item.name not in pending:
                 yield item
         for name in sorted(pending):
-            yield ListedItem(name, False, True, partial(self._pending_status, prefix + name))
+            yield LazyEntry(name, False, True, partial(self._pending_status, prefix + name))
 
     def _pending_status(self, path: str) -> tuple[dict[str, Any], None]:
         return self.getattr(path), None

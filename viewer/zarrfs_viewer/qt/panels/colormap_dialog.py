@@ -13,7 +13,7 @@ from zarrfs_viewer.state.luts import lut_title
 __all__ = ["ColormapDialog"]
 
 WIDTH, HEIGHT = 340, 460
-ICONS_AT_ONCE = 10
+ICONS_PER_STEP = 10
 """Icons are drawn in steps of this number, so that the window remains responsive."""
 
 
@@ -64,10 +64,10 @@ class ColormapDialog(QDialog):
         self.list.setCurrentItem(first)
 
     def _draw_icons(self) -> None:
-        for row in range(self._next_icon, min(self._next_icon + ICONS_AT_ONCE, self.list.count())):
+        for row in range(self._next_icon, min(self._next_icon + ICONS_PER_STEP, self.list.count())):
             item = self.list.item(row)
             if item is not None:
                 item.setIcon(swatch(item.data(Qt.ItemDataRole.UserRole)))
-        self._next_icon += ICONS_AT_ONCE
+        self._next_icon += ICONS_PER_STEP
         if self._next_icon >= self.list.count():
             self._timer.stop()

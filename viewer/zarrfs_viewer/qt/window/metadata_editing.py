@@ -16,7 +16,7 @@ from zarrfs_viewer.images.opening import open_with_labels
 from zarrfs_viewer.qt.canvas.panes import Panes
 from zarrfs_viewer.qt.panels.metadata_editor import MetadataEditor
 from zarrfs_viewer.qt.session import Session
-from zarrfs_viewer.state.reloaded import with_edited_channels
+from zarrfs_viewer.state.edited_metadata import with_edited_channels
 
 __all__ = ["MetadataEditing"]
 

@@ -47,7 +47,7 @@ class Backend:
 
     listable = True
     writable = True
-    supports_requests = True
+    supports_prefetching = True
     """Whether ``request`` can be used if the file system supports concurrent requests."""
     unicode_keys = True
     """Whether keys have to be Unicode text."""
@@ -118,7 +118,7 @@ class Backend:
         value: bytes = await self.file_system._cat_file(path)
         return value
 
-    def read_requested(self, path: str, result: Callable[[], Buffer]) -> Buffer | None:
+    def read_prefetched(self, path: str, result: Callable[[], Buffer]) -> Buffer | None:
         """Return a value, or None if it is missing. ``result`` waits for the result of its ``request``."""
         return self._none_if_missing(path, result)
 

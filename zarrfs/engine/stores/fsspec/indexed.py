@@ -15,7 +15,7 @@ class ArchiveBackend(Backend):
     missing.
     """
 
-    supports_requests = False  # the file systems of the targets can be synchronous
+    supports_prefetching = False  # the file systems of the targets can be synchronous
 
     def _is_missing(self, path: str, error: Exception) -> bool:
         return classify_error(error) is Presence.MISSING and not self._is_indexed(path)

@@ -54,9 +54,9 @@ class S3Backend(ObjectStorageBackend):
         value: bytes = await self.file_system._cat_file(path, start=0)  # as in ``_fetch``
         return value
 
-    def read_requested(self, path: str, result: Callable[[], Buffer]) -> Buffer | None:
+    def read_prefetched(self, path: str, result: Callable[[], Buffer]) -> Buffer | None:
         try:
-            return super().read_requested(path, result)
+            return super().read_prefetched(path, result)
         except Exception:
             return self.read(path)  # an empty value has no range
 

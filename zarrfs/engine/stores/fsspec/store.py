@@ -19,9 +19,9 @@ from zarrfs.engine.stores.base import IMMUTABLE, Buffer, ByteRange, Listing, Sto
 from zarrfs.engine.stores.fsspec.backend import Entry
 from zarrfs.engine.stores.fsspec.backends import make_backend
 from zarrfs.engine.stores.fsspec.file_systems import open_file_system
+from zarrfs.engine.stores.fsspec.prefetching import PrefetchingStore, PrefetchQueue
 from zarrfs.engine.stores.fsspec.presence import error_hint
 from zarrfs.engine.stores.fsspec.protocols import copy_options, redact_url
-from zarrfs.engine.stores.fsspec.requests import RequestedValues, Requests
 from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
 from zarrfs.errors import ReadOnlyError, StoreError
 
@@ -119,17 +119,20 @@ class RemoteStore(Store):
         return self._run("read", key, lambda: self._backend.read(path, max_nbytes))
 
     @contextmanager
-    def _requested(self, loop: asyncio.AbstractEventLoop, keys: Sequence[str], count: int) -> Iterator[Store]:
+    def _prefetch(
+        self, loop: asyncio.AbstractEventLoop, keys: Sequence[str], max_pending: int
+    ) -> Iterator[Store]:
         backend = self._backend
 
         def wait(key: str, result: Callable[[], Buffer]) -> Buffer | None:
-            return self._run("read", key, lambda: backend.read_requested(self._path(key), result))
+            return self._run("read", key, lambda: backend.read_prefetched(self._path(key), result))
 
-        with Requests(loop, backend.request, ((key, self._path(key)) for key in keys), count) as requests:
-            yield RequestedValues(self, requests, wait)
+        paths = ((key, self._path(key)) for key in keys)
+        with PrefetchQueue(loop, backend.request, paths, max_pending) as queue:
+            yield PrefetchingStore(self, queue, wait)
 
-    def requested(self, keys: Sequence[str], count: int) -> AbstractContextManager[Store] | None:
-        if not (self._backend.supports_concurrency and self._backend.supports_requests):
+    def prefetch(self, keys: Sequence[str], max_pending: int) -> AbstractContextManager[Store] | None:
+        if not (self._backend.supports_concurrency and self._backend.supports_prefetching):
             return None
         methods = RemoteStore.get, RemoteStore.get_within
         if (type(self).get, type(self).get_within) != methods:  # A subclass may read other values.
@@ -138,7 +141,7 @@ class RemoteStore(Store):
             loop = self._backend.file_system.loop
         except RuntimeError:  # The process was forked. The operations report it.
             return None
-        return self._requested(loop, keys, count)
+        return self._prefetch(loop, keys, max_pending)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         path = self._path(key)

@@ -8,7 +8,7 @@ from pathlib import Path
 from zarrfs.credentials import hide_credentials, is_secret_name
 from zarrfs.logs import logger
 
-__all__ = ["hide_arguments"]
+__all__ = ["hide_credentials_in_arguments"]
 
 STORAGE_OPTION = b"--storage-option"
 
@@ -16,11 +16,12 @@ ARGUMENT_START_FIELD, ARGUMENT_END_FIELD = 47, 48
 """Positions in /proc/PID/stat, counted from 0; see proc(5)."""
 
 
-def hide_arguments() -> None:
+def hide_credentials_in_arguments() -> None:
     """Overwrite credentials in the memory from which the kernel reads the command line of this process.
 
     User information and queries of URLs, and values of storage options that are secret or JSON, are replaced.
-    ``sys.argv`` does not change. Until the call the arguments are visible. Does nothing where the memory is not known.
+    ``sys.argv`` does not change. Before the call the arguments are visible. Does nothing on systems where the address
+    of the arguments is not known.
     """
     try:
         # The name of the command, in parentheses, may contain spaces. It is the second field.
@@ -34,13 +35,13 @@ def hide_arguments() -> None:
     if original != Path("/proc/self/cmdline").read_bytes()[: end - start]:
         logger.debug("the memory of the command line was not found")
         return
-    hidden = hidden_arguments(original)
+    hidden = without_credentials(original)
     if hidden != original:
         ctypes.memmove(start, hidden, end - start)
 
 
-def hidden_arguments(arguments: bytes) -> bytes:
-    """Return arguments, each of which ends with a null byte, without credentials, padded to the same length."""
+def without_credentials(arguments: bytes) -> bytes:
+    """Return null-terminated arguments with credentials replaced, padded to the same length."""
     result: list[bytes] = []
     previous = b""
     for argument in arguments.split(b"\0"):

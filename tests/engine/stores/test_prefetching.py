@@ -1,4 +1,4 @@
-"""Chunks of remote stores are requested before they are read."""
+"""Chunks of remote stores are prefetched: requested before they are read."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_the_number_of_values_that_wait_is_limited(web: WebServer, count: int) -
 
     web.before_response = arrive
     with RemoteStore(web.url, read_only=True) as store:
-        context = store.requested(KEYS, count)
+        context = store.prefetch(KEYS, count)
         assert context is not None
         with context as values:
             for key in KEYS:
@@ -156,7 +156,7 @@ def test_the_number_of_values_that_wait_is_limited(web: WebServer, count: int) -
 
 def test_values_are_read_once_and_other_keys_separately(web: WebServer) -> None:
     with RemoteStore(web.url, read_only=True) as store:
-        context = store.requested([*KEYS[:2], "a.zarr/missing"], 3)
+        context = store.prefetch([*KEYS[:2], "a.zarr/missing"], 3)
         assert context is not None
         with context as values:
             assert values.get(KEYS[3]) == store.get(KEYS[3])
@@ -174,7 +174,7 @@ def test_requests_that_are_left_are_cancelled(web: WebServer) -> None:
     released = threading.Event()
     web.before_response = lambda path: path.endswith("c/0/0") or released.wait(TIMEOUT)
     with RemoteStore(web.url, read_only=True) as store:
-        context = store.requested(KEYS, 4)
+        context = store.prefetch(KEYS, 4)
         assert context is not None
         with context as values:
             assert values.get(KEYS[0]) is not None
@@ -184,10 +184,8 @@ def test_requests_that_are_left_are_cancelled(web: WebServer) -> None:
 
 
 def test_stores_without_latency_request_nothing_in_advance(tmp_path: Path) -> None:
-    assert (
-        zarrfs.create_array(tmp_path / "b.zarr", shape=(4,), dtype="u1").store.requested(["c/0"], 2) is None
-    )
-    assert RemoteStore("memory://requested").requested(["c/0"], 2) is None
+    assert zarrfs.create_array(tmp_path / "b.zarr", shape=(4,), dtype="u1").store.prefetch(["c/0"], 2) is None
+    assert RemoteStore("memory://requested").prefetch(["c/0"], 2) is None
 
 
 def test_a_subclass_that_reads_other_values_requests_nothing_in_advance(web: WebServer) -> None:
@@ -196,7 +194,7 @@ def test_a_subclass_that_reads_other_values_requests_nothing_in_advance(web: Web
             return None
 
     with Empty(f"{web.url}/a.zarr", read_only=True) as store:
-        assert store.requested(["c/0/0"], 2) is None
+        assert store.prefetch(["c/0/0"], 2) is None
         array = zarrfs.open_array(store, mode="r", cache_size=0)
         assert (array[...] == 9).all()
 

@@ -1,4 +1,4 @@
-"""Values that are requested before they are read.
+"""Prefetching: the values of several keys are requested before they are read.
 
 One thread can then wait for many requests. A thread for each request takes more processor time than the request.
 """
@@ -17,19 +17,19 @@ from typing import Any, Self
 from zarrfs.engine.stores.base import Buffer, Store
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 
-__all__ = ["RequestedValues", "Requests"]
+__all__ = ["PrefetchQueue", "PrefetchingStore"]
 
-GROUP = 2
-"""The number of requests that are begun in one step of the event loop."""
+REQUESTS_PER_STEP = 2
+"""The number of requests that are started in one iteration of the event loop."""
 
 Request = Callable[[str], Coroutine[Any, Any, Buffer]]
 
 
-class Requests:
-    """The values of keys, which are requested in order. As a context manager it cancels what is left at the end.
+class PrefetchQueue:
+    """Requests the values of keys in order. As a context manager it cancels the remaining requests at the end.
 
-    At most ``count`` values are requested and not taken at any time, which bounds the memory. ``request`` is called
-    with the path of a key in the event loop.
+    At most ``max_pending`` values are requested and not yet taken, which bounds the memory. ``request`` is called in
+    the event loop, with the path of a key. ``paths`` yields pairs of key and path.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Requests:
         loop: asyncio.AbstractEventLoop,
         request: Request,
         paths: Iterable[tuple[str, str]],
-        count: int,
+        max_pending: int,
     ) -> None:
         self._loop = loop
         self._request = request
@@ -46,10 +46,12 @@ class Requests:
         self._futures: dict[str, Future[Buffer]] = {}
         self._tasks: set[asyncio.Task[Buffer]] = set()
         self._ended = False
-        self._send(count)
+        self._send(max_pending)
 
     def take(self, key: str) -> Future[Buffer] | None:
-        """Return the future of a value that was requested, or None. It is returned once."""
+        """Return the future of a requested value, and request the next key when it is done. None if the value was not
+        requested or has been taken.
+        """
         with self._lock:
             future = self._futures.pop(key, None)
         if future is not None:
@@ -71,10 +73,10 @@ class Requests:
     def _start(self, batch: list[tuple[str, Future[Buffer]]]) -> None:
         if self._ended:
             return
-        # The event loop begins to open all connections of a group before it sends the first request of it.
-        if len(batch) > GROUP:
-            self._loop.call_soon(self._start, batch[GROUP:])
-        for path, future in batch[:GROUP]:
+        # The event loop starts to open the connections of all requests of a step before it sends the first of them.
+        if len(batch) > REQUESTS_PER_STEP:
+            self._loop.call_soon(self._start, batch[REQUESTS_PER_STEP:])
+        for path, future in batch[:REQUESTS_PER_STEP]:
             task = self._loop.create_task(self._request(path))
             self._tasks.add(task)
             task.add_done_callback(partial(self._finish, future))
@@ -105,23 +107,24 @@ class Requests:
             task.cancel()
 
 
-class RequestedValues(WrapperStore):
-    """A store in which some values were requested. It does not own the store. ``get`` takes each value once; ``wait``
-    waits for it and converts errors.
+class PrefetchingStore(WrapperStore):
+    """Reads the values of a PrefetchQueue, and all others from the wrapped store, which it does not own.
+
+    ``get`` takes each value of the queue once. ``wait(key, result)`` returns ``result()`` and converts its errors.
     """
 
     def __init__(
         self,
         store: Store,
-        requests: Requests,
+        queue: PrefetchQueue,
         wait: Callable[[str, Callable[[], Buffer]], Buffer | None],
     ) -> None:
         super().__init__(store)
-        self._requests = requests
+        self._queue = queue
         self._wait = wait
 
     def get(self, key: str) -> Buffer | None:
-        future = self._requests.take(key)
+        future = self._queue.take(key)
         return self.store.get(key) if future is None else self._wait(key, future.result)
 
     def get_into(self, key: str, out: memoryview) -> int | None:

@@ -1,7 +1,7 @@
-"""Reads from stores with latency: the chunks of a plan are requested before they are decoded.
+"""Prefetching of the chunks of a plan from stores with latency: they are requested before they are decoded.
 
-All requests are sent by the event loop of the store. Otherwise one thread for each request sends it and waits, which
-takes more processor time.
+The event loop of the store sends all requests. Without prefetching each request is sent by a thread, which then waits
+for the response; this takes more processor time.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from zarrfs.engine.io.planning import ReadPlan
 from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.parallel import CORES, permitted_threads
 
-__all__ = ["MAX_KEYS", "chunks_requested"]
+__all__ = ["MAX_KEYS", "prefetched_chunks"]
 
 MAX_KEYS = 1 << 20
-"""A read of more chunks does not request them in advance, because the list of their keys takes too much memory."""
+"""A read of more chunks does not prefetch them, because the list of their keys would take too much memory."""
 
 
 @contextmanager
-def chunks_requested(plan: ReadPlan) -> Iterator[tuple[ArrayStorage, int]]:
-    """Request the chunks of a plan, if possible. The value of the context is the storage from which they are read, and
-    the number of threads that read them.
+def prefetched_chunks(plan: ReadPlan) -> Iterator[tuple[ArrayStorage, int]]:
+    """Prefetch the chunks of a plan, if possible. Yields the storage from which they are read, and the number of
+    threads that read them.
     """
     storage = plan.storage
     count = permitted_threads(plan.workers)
     context = None
     if storage.store.concurrency > 1 and count > 1 and plan.max_chunks <= MAX_KEYS:
         keys = _keys(plan)
-        context = storage.store.requested(keys, count) if keys else None
+        context = storage.store.prefetch(keys, count) if keys else None
     if context is None:
         yield storage, plan.workers
         return
     with context as store:
-        requested = copy(storage)
-        requested.store = store
-        yield requested, min(count, CORES)
+        prefetched = copy(storage)
+        prefetched.store = store
+        yield prefetched, min(count, CORES)
 
 
 def _keys(plan: ReadPlan) -> list[str]:
@@ -45,8 +45,8 @@ def _keys(plan: ReadPlan) -> list[str]:
     otherwise an empty list.
     """
     storage, access = plan.storage, plan.storage.access
-    # Other reads ask for the versions of chunks as well. A chunk that is requested before its version is known must not
-    # be cached if this process can change it meanwhile.
+    # Other reads also request the versions of chunks. A chunk that is requested before its version is known must not be
+    # cached if this process can change it in the meantime.
     is_simple = access.recheck_data is None or (access.assumes_unchanged_data and storage.store.read_only)
     if plan.sharded or not access.fill_missing or not is_simple:
         return []

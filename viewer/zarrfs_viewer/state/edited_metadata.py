@@ -1,4 +1,4 @@
-"""The settings of an image whose metadata were edited."""
+"""The display settings of an image after its metadata were edited."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["with_edited_channels"]
 def with_edited_channels(
     intent: ViewIntent, before: Sequence[ChannelSettings], after: Sequence[ChannelSettings]
 ) -> ViewIntent:
-    """Return the intent with the initial channel settings that the edit has changed.
+    """Return the intent with those channel settings replaced that an edit of the metadata has changed.
 
-    ``before`` and ``after`` are the settings that follow from the metadata. What is equal in both keeps the user's
-    setting. An image with another number of channels gets the new settings.
+    ``before`` and ``after`` are the initial settings of the old and the new metadata. A setting that is equal in both
+    keeps the value that the user has chosen. If the number of channels has changed, ``after`` is used.
     """
     if not len(intent.channels) == len(before) == len(after):
         return replace(intent, channels=tuple(after))

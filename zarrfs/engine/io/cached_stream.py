@@ -1,7 +1,7 @@
-"""Copies of ranges of an array's flat stream from decoded chunks in the cache.
+"""Copying ranges of an array's flat stream from the decoded chunks in the cache.
 
-Such a copy takes a few microseconds per chunk: there is no plan, no thread, and no request to the store, except that
-each chunk is compared with the store once per ``max_age``.
+A copy takes a few microseconds per chunk: there is no plan, no thread and no request to the store, except that each
+chunk is compared with the store once per ``max_age``.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ import numpy as np
 from zarrfs.engine.cache import MAX_RECENT_READS
 from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes, flat_boxes
 from zarrfs.engine.io.cached_chunks import NOT_STORED, CachedChunks
-from zarrfs.engine.io.flat import MAX_SURPLUS_FACTOR, Box, enclosing_box
+from zarrfs.engine.io.flat_blocks import MAX_SURPLUS_FACTOR, Box, enclosing_box
 from zarrfs.engine.io.storage import ArrayStorage
 
-__all__ = ["DecodedChunks"]
+__all__ = ["CachedStream"]
 
 Array = np.ndarray[Any, Any]
 Coords = tuple[int, ...]
 
 MAX_MEMOIZED_PARTS = 1 << 10
-"""The maximum number of remembered divisions of an interval of one dimension into chunks."""
+"""The maximum number of memoized results of ``_divide``: an interval of one dimension, divided into chunks."""
 
 MAX_RECENT_BOXES = 1 << 10
 """The maximum number of boxes whose chunks are remembered."""
@@ -44,8 +44,14 @@ class _Part(NamedTuple):
     target: slice
 
 
-class _Found(NamedTuple):
-    """The chunks of a box, found in the cache together. The references do not keep evicted chunks in memory."""
+class _CachedBox(NamedTuple):
+    """The cached chunks of a box. The references are weak: they do not keep evicted chunks in memory.
+
+    Attributes:
+        changes: the number of writes to the array (``ArrayStorage.changes``) when the chunks were found.
+        checked: the time of the earliest comparison of one of the chunks with the store.
+        references: one function per chunk, which returns the chunk, or None if it was evicted.
+    """
 
     changes: int
     checked: float
@@ -56,15 +62,16 @@ def _not_stored() -> object:
     return NOT_STORED
 
 
-class DecodedChunks:
-    """The decoded chunks of one array in the cache, as a source of its flat stream in one order. Thread-safe.
+class CachedStream:
+    """The flat stream of one array in one order, as far as its decoded chunks are in the cache. Thread-safe.
 
-    A cached chunk is used without a comparison with the store for ``max_age`` seconds after the last one; with None it
-    is never compared. ``confirm`` is called after each comparison. It raises an error if the array has been replaced or
-    removed, so that the absence of a chunk does not mean the fill value.
+    A cached chunk is compared with the store if the last comparison was more than ``max_age`` seconds ago; with None it
+    is never compared. ``check_metadata`` is called after each comparison. It raises an error if the array has been
+    replaced or removed, because a missing chunk then does not mean the fill value.
 
     Attributes:
-        decodes_whole_chunks: whether the codecs of the chunks (of the inner chunks) cannot decode a part of them.
+        decodes_whole_chunks: whether the codecs cannot decode a part of a chunk (of an inner chunk, if the array is
+            sharded).
     """
 
     def __init__(
@@ -72,7 +79,7 @@ class DecodedChunks:
         storage: ArrayStorage,
         order: FlatOrder,
         max_age: float | None,
-        confirm: Callable[[], None] = lambda: None,
+        check_metadata: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._storage = storage
@@ -84,15 +91,15 @@ class DecodedChunks:
             None if self._axes == tuple(range(ndim)) else [self._axes.index(i) for i in range(ndim)]
         )
         self._shape = tuple(storage.spec.shape[axis] for axis in self._axes)
-        self._cached = CachedChunks(storage, confirm)
+        self._cached = CachedChunks(storage, check_metadata)
         chunks = self._cached.chunk_shape
         self._chunks = None if chunks is None else tuple(chunks[axis] for axis in self._axes)
         self.decodes_whole_chunks = self._cached.decodes_whole_chunks
         self._parts: dict[tuple[int, int, int], list[_Part]] = {}
-        self._recent: dict[Coords, _Found] = {}
+        self._recent: dict[Coords, _CachedBox] = {}
 
     def copy(self, offset: int, out: np.ndarray[Any, np.dtype[np.uint8]]) -> bool:
-        """Fill ``out`` with the bytes from ``offset`` of the stream, in which the range lies.
+        """Fill ``out`` with the bytes from ``offset`` of the stream. The range lies within the stream.
 
         Return False, with undefined contents of ``out``, if a chunk is not in the cache or has changed, or if the
         chunks of this array are not supported.
@@ -123,15 +130,15 @@ class DecodedChunks:
         out[...] = elements.view(np.uint8)[skip : skip + out.size]
         return True
 
-    def expect(self, offset: int, nbytes: int) -> None:
+    def expect_reads(self, offset: int, nbytes: int) -> None:
         """Let the next read of a range decode its chunks whole and keep them in the cache, if they fit."""
         if self._chunks is not None and nbytes:
             itemsize = self._storage.dtype.itemsize
             boxes = flat_boxes(offset // itemsize, -(-(offset + nbytes) // itemsize), self._shape)
             for _, slices in boxes:
-                self.expect_box(tuple([(part.start, part.stop) for part in slices]))
+                self.expect_box_reads(tuple([(part.start, part.stop) for part in slices]))
 
-    def expect_box(self, box: Box) -> None:
+    def expect_box_reads(self, box: Box) -> None:
         """Let the next read of a box decode its chunks whole and keep them in the cache, if they fit."""
         if self._chunks is None:
             return
@@ -144,20 +151,20 @@ class DecodedChunks:
             self._storage.cache.record_reads(list({*values, *keys}))
 
     def copy_box(
-        self, box: Box, out: np.ndarray[Any, np.dtype[np.uint8]], *, checks_again: bool = False
+        self, box: Box, out: np.ndarray[Any, np.dtype[np.uint8]], *, revalidate: bool = False
     ) -> bool:
-        """Fill ``out`` with a box, in the order of the stream. Return False as ``copy`` does.
+        """Fill ``out`` with a box, in the order of the stream. Return False in the same cases as ``copy``.
 
-        With ``checks_again`` each chunk is compared with the store now, unless chunks are never compared.
+        With ``revalidate`` each chunk is compared with the store now, unless ``max_age`` is None.
         """
-        return self._chunks is not None and self._copy_box(box, out.view(self._storage.dtype), checks_again)
+        return self._chunks is not None and self._copy_box(box, out.view(self._storage.dtype), revalidate)
 
-    def _copy_box(self, box: Sequence[tuple[int, int]], elements: Array, checks_again: bool = False) -> bool:
+    def _copy_box(self, box: Sequence[tuple[int, int]], elements: Array, revalidate: bool = False) -> bool:
         """Copy a box into ``elements``, a one-dimensional array of its size."""
-        # Only the last dimension usually has more than one chunk, so that the work per chunk is done for it alone.
+        # Usually only the last dimension has more than one chunk, so the loop over chunks is along this dimension.
         *leading, line = [self._divide(axis, low, high) for axis, (low, high) in enumerate(box)]
         heads = list(product(*leading))
-        chunks = self._find(heads, line, checks_again)
+        chunks = self._find(heads, line, revalidate)
         if chunks is None:
             return False
         view = elements.reshape([high - low for low, high in box])
@@ -204,18 +211,16 @@ class DecodedChunks:
             self._parts[axis, low, high] = parts
         return parts
 
-    def _find(
-        self, heads: list[tuple[_Part, ...]], line: list[_Part], checks_again: bool
-    ) -> list[Any] | None:
-        """Return the decoded chunks of a box, NOT_STORED for each missing one; or None if one of them is not cached or
-        has changed. ``heads`` are the parts of the box in all dimensions but the last one, ``line`` those in the last.
+    def _find(self, heads: list[tuple[_Part, ...]], line: list[_Part], revalidate: bool) -> list[Any] | None:
+        """Return the decoded chunks of a box, NOT_STORED for each missing chunk; None if a chunk is not cached or has
+        changed. ``heads`` are the parts of the box in all dimensions except the last, ``line`` those in the last.
         """
         storage = self._storage
         count = len(heads) * len(line)
         key = (*[part.chunk for part in (*heads[0], *heads[-1])], line[0].chunk, line[-1].chunk)
         changes = storage.changes
         now = self._clock()
-        max_age = 0.0 if checks_again and self._max_age is not None else self._max_age
+        max_age = 0.0 if revalidate and self._max_age is not None else self._max_age
         oldest = float("-inf") if max_age is None else now - max_age
         recent = self._recent.get(key)
         if recent is not None and recent.changes == changes and recent.checked > oldest:
@@ -233,11 +238,11 @@ class DecodedChunks:
             if len(self._recent) >= MAX_RECENT_BOXES:
                 self._recent.clear()
             references = [_not_stored if chunk is NOT_STORED else weakref.ref(chunk) for chunk in chunks]
-            self._recent[key] = _Found(changes, checked, references)
+            self._recent[key] = _CachedBox(changes, checked, references)
         return chunks
 
     def _in_array_order(self, coords: list[Coords]) -> list[Coords]:
-        """Return coordinates with the dimensions in the order of the array instead of that of the stream."""
+        """Return coordinates with the dimensions in the order of the array instead of the order of the stream."""
         if self._positions is None:
             return coords
         return [tuple([each[i] for i in self._positions]) for each in coords]

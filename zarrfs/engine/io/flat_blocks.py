@@ -1,8 +1,8 @@
 """The flat byte stream of an array, divided into blocks that contain whole chunks, and windows for strided reads.
 
-A sequential reader of the stream passes the same chunks once for each row that they contain. Read
-block by block, each chunk is decoded once. A reader of one plane across the slowest dimension passes the same chunks
-once for each index in that dimension. Read window by window, each chunk is decoded once for the plane.
+A sequential reader of the stream needs the same chunks once for each row that they contain; if it reads block by block,
+each chunk is decoded once. A reader of one plane across the slowest dimension needs the same chunks once for each index
+in that dimension; if it reads window by window, each chunk is decoded once for the plane.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes, flat_boxes
 from zarrfs.engine.io.storage import ArrayStorage
 
 __all__ = [
-    "BlockGrid",
     "Box",
+    "FlatBlockGrid",
     "Window",
-    "block_grid",
     "box_version",
     "enclosing_box",
+    "flat_block_grid",
     "flat_version",
     "strided_window",
 ]
@@ -31,7 +31,7 @@ Box = tuple[tuple[int, int], ...]
 """The first index and the end in each dimension, from the slowest to the fastest dimension of a stream."""
 
 TARGET_BLOCK_NBYTES = 8 << 20
-"""Blocks are at least this large where the array permits: per-block overhead is then negligible."""
+"""Blocks are at least this large where the array permits, so that the overhead per block is negligible."""
 
 MAX_PART_NBYTES = 32 << 20
 """Blocks that contain a part of a layer of chunks are at most this large: two of them are in memory."""
@@ -41,14 +41,14 @@ MAX_VERSIONED_CHUNKS = 4096
 
 
 PAGE_NBYTES = 4096
-"""Reads of mapped files begin and end at pages. The distance of reads therefore differs by at most one page."""
+"""Reads of mapped files begin and end at page boundaries. Their distance therefore varies by at most one page."""
 
 MAX_SURPLUS_FACTOR = 4
 """A window consists of complete rows if they have at most this many times the bytes of the range."""
 
 
 @dataclass(frozen=True)
-class BlockGrid:
+class FlatBlockGrid:
     """A division of a flat byte stream into blocks.
 
     The stream consists of periods of equal size, and each period of blocks of equal size; the last block of each
@@ -72,7 +72,7 @@ class BlockGrid:
         return period * self._blocks_per_period + rest // self.block
 
     def bounds(self, number: int) -> tuple[int, int]:
-        """Return the first byte of a block and the end of it."""
+        """Return the offsets of the first byte of a block and of the end of the block."""
         period, index = divmod(number, self._blocks_per_period)
         start = period * self.period + index * self.block
         return start, min(start + self.block, (period + 1) * self.period, self.nbytes)
@@ -87,7 +87,7 @@ class BlockGrid:
         return -(-self.period // self.block)
 
 
-def block_grid(storage: ArrayStorage, order: FlatOrder, max_nbytes: int) -> BlockGrid:
+def flat_block_grid(storage: ArrayStorage, order: FlatOrder, max_nbytes: int) -> FlatBlockGrid:
     """Return the division of an array's flat stream into blocks of at most ``max_nbytes`` bytes.
 
     If the chunks of one slab (all chunks with the same index in the slowest dimension) exceed ``max_nbytes``, the
@@ -102,7 +102,7 @@ def block_grid(storage: ArrayStorage, order: FlatOrder, max_nbytes: int) -> Bloc
     sharding = storage.sharding()
     chunks = storage.chunk_shape if sharding is None else sharding[1]
     if nbytes == 0 or not shape or chunks is None:
-        return BlockGrid(nbytes, max(nbytes, 1), target, nbytes <= target)
+        return FlatBlockGrid(nbytes, max(nbytes, 1), target, nbytes <= target)
     chunks = tuple(chunks[axis] for axis in axes)
     axis = 0
     while axis < len(shape) - 1 and chunks[axis] == 1 and prod(shape[axis + 1 :]) * itemsize > target:
@@ -110,15 +110,15 @@ def block_grid(storage: ArrayStorage, order: FlatOrder, max_nbytes: int) -> Bloc
     period = prod(shape[axis:]) * itemsize
     slab = min(chunks[axis], shape[axis]) * prod(shape[axis + 1 :]) * itemsize
     if slab > max_nbytes:
-        # Each block of a slab examines all of its chunks, so the blocks are large, and none belongs to two slabs.
+        # Each block of a slab reads from all its chunks. Therefore blocks are large, and each belongs to one slab.
         plane = prod(shape[axis + 1 :]) * itemsize
         planes = min(max_nbytes, MAX_PART_NBYTES) // plane
         if planes == 0:
-            return BlockGrid(nbytes, nbytes, target, False)
+            return FlatBlockGrid(nbytes, nbytes, target, False)
         length = slab // plane
         part = -(-length // -(-length // planes)) * plane
-        return BlockGrid(nbytes, period if axis else slab, part, False)
-    return BlockGrid(nbytes, period, min(period, slab * max(1, target // slab)), True)
+        return FlatBlockGrid(nbytes, period if axis else slab, part, False)
+    return FlatBlockGrid(nbytes, period, min(period, slab * max(1, target // slab)), True)
 
 
 @dataclass(frozen=True)
@@ -154,8 +154,10 @@ class Window:
             return plane * self.plane_nbytes + rest
         return None
 
-    def leave(self, offset: int, *, forwards: bool) -> int:
-        """Return the offset in the next layer, or in the previous one, that corresponds to an offset in this one."""
+    def adjacent_offset(self, offset: int, *, forwards: bool) -> int:
+        """Return the offset in the next layer (``forwards``) or the previous one that corresponds to an offset in this
+        layer.
+        """
         plane = (offset - self.start) // self.pitch
         return offset + self.pitch * (self.plane_count - plane if forwards else -plane - 1)
 
@@ -245,7 +247,7 @@ def flat_version(storage: ArrayStorage, offset: int, nbytes: int, order: FlatOrd
 
 
 def box_version(storage: ArrayStorage, box: Box, order: FlatOrder) -> Hashable | None:
-    """Return the value that ``flat_version`` returns, for a box."""
+    """Return a value like that of ``flat_version``, for a box."""
     return _version(storage, [box], order)
 
 
