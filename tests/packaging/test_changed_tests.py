@@ -51,6 +51,7 @@ def test_every_package_has_tests(changed_tests: ModuleType) -> None:
                 "tests/engine/test_reuse.py",
                 "tests/engine/test_writing.py",
                 "tests/mount/test_random_reads.py",
+                "tests/packaging/test_changed_tests.py",
                 "tests/test_architecture.py",
             ],
         ),

@@ -30,8 +30,8 @@ MIN_SHARE = 1 / 8
 """A partial read counts as at least this share of the chunk: opening the value and its blocks costs time too."""
 
 MAX_SHARE = 1 / 2
-"""A chunk counts as read recently if the parts of it that were read amount to this share. Decoding it whole then costs
-at most about three times what reading the parts has cost, and nothing for all further parts.
+"""A chunk counts as read recently if its recorded partial reads amount to this share of the chunk. Decoding the whole
+chunk then costs at most about three times as much as these reads did, and makes all further reads of the chunk cheap.
 """
 
 
@@ -107,8 +107,8 @@ class ChunkCache:
             return entry[1]
 
     def put(self, key: Hashable, stamp: Hashable, value: Any, nbytes: int) -> None:
-        """Add a value of ``nbytes`` bytes. One larger than half the capacity is not added, because it would evict most
-        other entries.
+        """Add a value of ``nbytes`` bytes. A value larger than half the capacity is not added, because it would evict
+        most of the other entries.
         """
         if nbytes * 2 > self._capacity:
             return
@@ -120,7 +120,8 @@ class ChunkCache:
             self._evict()
 
     def make_room(self, nbytes: int, used: Iterable[Hashable] = ()) -> None:
-        """Remove entries, least recently used first, until ``nbytes`` bytes can be added, before they are allocated.
+        """Remove entries, least recently used first, until ``nbytes`` bytes can be added. Call this before allocating
+        them.
 
         Entries with the keys ``used`` remain.
         """

@@ -24,7 +24,7 @@ class DecodeCounter:
 
 
 decoded = DecodeCounter()
-"""What this process has decoded."""
+"""The chunks and bytes that this process has decoded."""
 
 
 def _after_fork() -> None:

@@ -163,7 +163,7 @@ def for_each(work: Callable[[T], object], items: Iterable[T], workers: int) -> N
         if not helper.cancel():
             try:
                 helper.result()
-            except BaseException as error:  # Ctrl-C while this thread waits; a second one ends the waiting
+            except BaseException as error:  # Ctrl-C while this thread waits; a second Ctrl-C ends the wait
                 errors.append(error)
                 helper.result()
     if errors:

@@ -1,6 +1,6 @@
 """The process that ``zarrfs.mount.mount`` starts. It reads the request from standard input.
 
-Its arguments are not used. They show in the output of ``ps`` what is mounted where.
+Its arguments are not used; they show sources and mount point in the output of ``ps``.
 """
 
 from __future__ import annotations

@@ -248,7 +248,7 @@ def _translate_filters(options: dict[str, Any]) -> None:
 
 
 OBJECT_CODECS = {"vlen-utf8": "string", "vlen-bytes": "bytes"}
-"""The data types that v2 filters imply for the elements of an array with the dtype ``object``."""
+"""The data types of the elements that v2 filters imply for an array with the dtype ``object``."""
 
 
 def _dtype(dtype: Any, filters: Sequence[Any]) -> Any:

@@ -1,8 +1,8 @@
-"""Array documents that differ in their user attributes only are interpreted once.
+"""Interpreting array documents that differ only in their user attributes once.
 
 Groups of thousands of arrays usually have few different documents. Interpreting a document takes much longer than
 reading it. A template is the text of a document before and after the value of the attributes, with the array that it
-describes. Equal text before the value means that the parser is in an equal state, so that only the value remains to be
+describes. If the text before the value is equal, the parser is in the same state, so that only the value has to be
 parsed. A document without attributes is its own template. The template of a document that is parsed already, as in
 consolidated metadata, is its value without the attributes. The parts of the specification are immutable and are shared.
 """
@@ -34,7 +34,9 @@ MAX_DOCUMENT_NBYTES = 64 << 10
 ATTRIBUTES = b'"attributes"'
 
 IGNORABLE = b"must_understand"
-"""A document with this word may contain parts that are ignored with a warning, which each such document causes."""
+"""A document with this word has no template: parts of it may be ignored with a warning, which each such document must
+cause.
+"""
 
 _COLON = re.compile(r"[ \t\n\r]*:[ \t\n\r]*")
 

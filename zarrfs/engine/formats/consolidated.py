@@ -95,7 +95,7 @@ class Consolidated(ListedNodes):
         prefix = path + "/"
 
         def load() -> Mapping[str, Any]:
-            # Looking at all keys for each group would take quadratic time.
+            # Searching all keys for each group would take quadratic time.
             entries = self._loaded()
             if self._sorted is None:
                 self._sorted = sorted(entries)

@@ -134,7 +134,7 @@ def location(store: Store, key: str) -> str:
 
 
 def parse_json(data: Buffer, where: str, limit: int | None = None, share: bool = False) -> Any:
-    """Return the value of a JSON document. With ``share`` equal parts of it can be the same object.
+    """Return the value of a JSON document. With ``share``, equal parts of the value can be the same object.
 
     Raises MetadataError, with line and column, if the text is not JSON; also for a document that is too large, too
     deeply nested, not UTF-8, or has a duplicate key in an object.
@@ -279,7 +279,9 @@ def parse_object(data: Buffer, where: str, limit: int | None = None, share: bool
 
 
 def parse_shared(data: Buffer, where: str, limit: int | None = None) -> dict[str, Any]:
-    """Return the JSON object of a document with consolidated metadata. Equal parts of it can be the same object."""
+    """Return the JSON object of a document with consolidated metadata. Equal parts of the object can be the same
+    object.
+    """
     return parse_object(data, where, limit, share=True)
 
 

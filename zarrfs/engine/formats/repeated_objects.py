@@ -2,7 +2,7 @@
 
 The entries of a hierarchy of thousands of arrays are usually a few different texts. Each text is parsed once: in the
 document it is replaced by a short object, the marker, which is replaced by the value when the rest of the document is
-parsed. The value is one object at all its places, so that the document takes little memory.
+parsed. All places share one object, so that the document takes little memory.
 
 An object ends where its text ends, and an object whose first key begins with a letter cannot begin within a string of
 a valid document: its first quotation mark would end the string, and no letter follows a string. So each place where
@@ -26,7 +26,7 @@ MIN_DOCUMENT_LENGTH = 64 << 10
 MAX_TEXTS = 8
 
 MAX_RARE = 2
-"""The search ends after so many texts that occur fewer than ``MIN_OCCURRENCES`` times."""
+"""The search ends after this many texts that occur fewer than ``MIN_OCCURRENCES`` times."""
 
 MIN_OCCURRENCES = 8
 

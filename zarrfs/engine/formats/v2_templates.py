@@ -1,4 +1,4 @@
-"""Documents ``.zarray`` that are equal are interpreted once.
+"""Interpreting equal ``.zarray`` documents once.
 
 Groups of thousands of arrays usually have few different documents. A template is the text of a document with the array
 that it describes, apart from the user attributes, which are in another document. The parts of the specification are

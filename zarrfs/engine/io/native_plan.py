@@ -35,11 +35,11 @@ threads wait for the one that ends last, and a large chunk takes 20 ms.
 
 MIN_TASK_NBYTES = 128 << 10
 MIN_TASK_FILES = 32
-"""A further thread is used for each so many decoded bytes or files: starting a thread takes as long as reading them."""
+"""One thread is used per this many decoded bytes or files: starting another thread takes as long as reading them."""
 
 
 MAX_SCRATCH_NBYTES = 512 << 20
-"""The memory of all threads of a read together. Each has an encoded and a decoded chunk."""
+"""The maximum scratch memory of all threads of a read together. Each thread has one encoded and one decoded chunk."""
 
 
 class NativeArray(NamedTuple):
@@ -102,8 +102,8 @@ class NativeRead:
 
     Attributes:
         structure: the argument of the library's functions.
-        unread: one byte per value (chunk or shard), in the order of ``ReadPlan.chunks``: 1 if the library is not to
-            read it, or could not read it.
+        unread: one byte per value (chunk or shard), in the order of ``ReadPlan.chunks``: 1 if the library must not read
+            it, or could not read it.
         values: the numbers of the values in each dimension.
     """
 
@@ -229,7 +229,8 @@ class NativeRead:
 
 
 def _values(entries: SpanProjections, grid: int) -> tuple[Sequence[int], Sequence[int]]:
-    """Return the numbers of the stored values along a dimension, and the first entry of each and the end.
+    """Return the numbers of the stored values along a dimension, and the bounds of their entries: the first entry of
+    each value, and the end of the last.
 
     A value has ``grid`` chunks along the dimension.
     """

@@ -59,15 +59,15 @@ MAX_ENTRIES = 1 << 20
 
 MIN_TASK_NBYTES = 64 << 10
 MIN_TASK_FILES = 8
-"""A further thread is used for each so many decoded bytes or files: starting a thread takes as long as writing them."""
+"""One thread is used per this many decoded bytes or files: starting another thread takes as long as writing them."""
 
 MAX_BATCH_VALUES = 2048
-"""The number of chunks or shards whose locks are held at a time, until they are written or the budget of time of a call
-is used up. Each batch starts the threads again and waits for the one that ends last.
+"""The maximum number of chunks or shards whose locks are held at a time, until they are written or the time budget of a
+call is used up. Each batch starts the threads again and waits for the one that ends last.
 """
 
 MAX_RETURNED = 64
-"""If the library returns more chunks, the Python executor writes all that are left."""
+"""If the library returns more chunks than this, the Python executor writes all remaining chunks."""
 
 
 def write_natively(
@@ -174,8 +174,8 @@ class _NativeWrite:
     Attributes:
         structure: the argument of the library's functions.
         writer: the functions of the library.
-        unwritten: one byte per value (chunk or shard), in the order of ``chunk_projections``: 1 if the library is not
-            to write it, or could not write it.
+        unwritten: one byte per value (chunk or shard), in the order of ``chunk_projections``: 1 if the library must not
+            write it, or could not write it.
         values: the numbers of the values in each dimension.
     """
 

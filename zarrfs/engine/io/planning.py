@@ -13,8 +13,8 @@ The policy, with the measurements that justify it in ``benchmarks/``:
 * Caching costs newly mapped memory, which takes as long as fast decoders need. A region of several chunks is therefore
   not cached by the first read but by the next one. Chunks of slow stores, a single chunk, and the chunks of a range of
   the flat stream, which is likely to be continued, are cached at once.
-* A caller that will read further parts of chunks, such as the viewer before the slice moves, announces it with
-  ``expect_reads``: the next read decodes them completely and caches them.
+* A caller that will read further parts of the same chunks, such as the viewer before the slice moves, calls
+  ``expect_reads``: the next read then decodes these chunks completely and caches them.
 * When shards are read again, the Python executor reads them, which caches the index and the inner chunks one by one.
 * A short system call releases the interpreter lock and has to wait for it again, so small chunks are read on one
   thread. Large chunks spend their time in decompressors that run without the lock.
@@ -143,7 +143,7 @@ class ReadPlan(ChunkPolicy):
 
 
 def single_chunk_policy(storage: ArrayStorage, out_nbytes: int) -> ChunkPolicy:
-    """Return how a selection within one chunk is read: as ``plan_read`` plans it.
+    """Return the policy of ``plan_read`` for a selection within one chunk.
 
     ``out_nbytes`` is the size of the output in bytes.
     """

@@ -34,7 +34,7 @@ DBM_KINDS = ("dbm.gnu", "dbm.ndbm")
 HEADER_NBYTES = 64
 
 REFERENCE_KEYS = (b'"refs"', b'"templates"', b'/.zarray"', b'".zgroup"', b'".zarray"', b'"zarr.json"')
-"""Keys of which at least one occurs at the start of a JSON file with references (kerchunk, versions 0 and 1)."""
+"""The keys that identify a JSON file with references (kerchunk, versions 0 and 1): one of them occurs at its start."""
 
 REFERENCES_START_NBYTES = 64 * 1024
 

@@ -1,7 +1,8 @@
 """The functions of codec libraries with which the native library encodes chunks, and the parameters of codecs for them.
 
-As for decoding, nothing is linked: numcodecs and Python's ``zlib`` contain the libraries. A codec is used only if it
-encodes a known buffer to the same bytes as its Python implementation. Whatever is missing is left to Python.
+As for decoding, the codec libraries are not linked: numcodecs and Python's ``zlib`` contain them. A codec is used only
+if it encodes a known buffer to the same bytes as its Python implementation. The Python executor encodes all other
+chunks.
 """
 
 from __future__ import annotations
@@ -205,8 +206,8 @@ def native_writer(library: NativeLibrary) -> NativeWriter:
 
 
 def describe_executor() -> tuple[bool, str]:
-    """Return whether the native library is used, and its path with what is missing, or the reason, for reports to the
-    user.
+    """Return whether the native library is used, and for reports to the user its path with the steps that it lacks, or
+    the reason why it is not used.
     """
     is_used, found = describe()
     library = native_library()

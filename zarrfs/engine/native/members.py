@@ -1,4 +1,4 @@
-"""The metadata documents of many members of a group, with what their files occupy, read in one call.
+"""The metadata documents and stored sizes of many members of a group, read in one call.
 
 Listing a group of thousands of arrays needs their documents and stored sizes. The native function reads them without
 the interpreter lock; the Python function returns the same.
@@ -51,7 +51,7 @@ class ScannedMember(NamedTuple):
         zarr_format: 3 or 2.
         document: the bytes of ``zarr.json``, or of ``.zarray``.
         attributes: the bytes of ``.zattrs``, None if there is none or the format is 3.
-        usage: what its files occupy, as ``Store.usage`` returns it. None if it was not determined.
+        usage: the number and size of its files, as ``Store.usage`` returns them. None if they were not determined.
         access: the mode, the user and the group of the document.
     """
 
@@ -164,7 +164,7 @@ def _scan(
 
 
 class _NotSimpleError(Exception):
-    """A member that is to be opened in the ordinary way."""
+    """The member cannot be scanned; the caller opens it as a node."""
 
 
 class _Scan:

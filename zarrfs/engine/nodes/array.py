@@ -227,8 +227,8 @@ class Array(IndexedArray):
         return new_shape
 
     def _converted(self, data: Any) -> np.ndarray[Any, Any]:
-        """Return data that are not a NumPy array as one of the array's dtype. Raises DataError if a value does not fit
-        it.
+        """Convert data that are not a NumPy array to a NumPy array of the array's dtype. Raises DataError if a value
+        does not fit it.
         """
         if self.dtype.hasobject:
             return np.asarray(data, object)

@@ -282,8 +282,8 @@ class Store(ABC):
         return self.size(key) is not None
 
     def is_irregular(self, key: str) -> bool:
-        """Return whether something that is not a value has the name of the key, which is missing then: in a file system
-        a directory or a link without target. Only stores of local files return True.
+        """Return whether the key is missing, but its name is taken by something that is not a value: in a file system,
+        a directory or a symbolic link without target. Only stores of local files return True.
         """
         return False
 
@@ -350,7 +350,7 @@ class Store(ABC):
                 self.delete(key)
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
-        """Return a context manager for reading and then writing a value without interference from other processes.
+        """Return a context manager that excludes other processes while a value is read and then written.
 
         The default does nothing. The callers of a store synchronize threads.
         """

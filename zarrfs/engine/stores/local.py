@@ -58,8 +58,8 @@ __all__ = ["LocalStore"]
 T = TypeVar("T")
 
 MIN_UNCHANGED_NS = 2_000_000_000
-"""The modification time of a directory identifies its names if it is at least this far in the past. File systems store
-times with a resolution of up to two seconds.
+"""The modification time of a directory identifies its listing if it is at least this many nanoseconds in the past. File
+systems store times with a resolution of up to two seconds.
 """
 
 

@@ -1,4 +1,4 @@
-"""The disk below a store, and the space on it, for ``df``."""
+"""The disk that contains a store, and the free space on it, for ``df``."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ FIELDS = (
 
 
 def local_store(store: Store) -> LocalStore | None:
-    """Return the directory below wrappers of a store, or None if it is another kind of store."""
+    """Return the LocalStore inside the wrappers of a store, or None if it is another kind of store."""
     inner = unwrapped(store)
     return inner if isinstance(inner, LocalStore) else None
 
 
 def unwrapped(store: Store) -> Store:
-    """Return the store below wrappers."""
+    """Return the store inside all wrappers."""
     while isinstance(store, WrapperStore):
         store = store.store
     return store

@@ -23,8 +23,8 @@ entries before it looks them up would need longer than the kernel caches the att
 """
 
 MAX_MEMBERS = 5000
-"""With more members no more attributes are returned than if they were expensive: for the same reason they would only
-be used by programs that look entries up while they read, which the first look-up shows.
+"""In larger groups all attributes are treated as expensive. For the same reason only programs that look up entries
+while they read would use them, and the first look-up identifies these programs.
 """
 
 MAX_EXPENSIVE = 32

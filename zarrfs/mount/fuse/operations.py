@@ -39,8 +39,8 @@ PREFERRED_READ_NBYTES = 1 << 20
 MAX_NAME_NBYTES = 255
 
 _handles = itertools.count(1 << 32)
-"""The handles of all sources of a mount: the native library finds the ranges of a file by its handle alone. Those of
-control files are smaller.
+"""The handles of open files, unique in all sources of a mount: the native library finds the ranges of a file by its
+handle alone. Control files have smaller handles.
 """
 
 WRITE_OPERATIONS = [
@@ -96,7 +96,7 @@ class ZarrOperations:
         self._page_versions = PageVersions()
         self._reported_sizes = ReportedSizes(
             2 * KERNEL_CACHE_SECONDS
-        )  # the kernel counts from when it receives them
+        )  # the kernel counts from the time at which it receives the attributes
 
     # -- initialization and destruction ------------------------------------------------------------------
 

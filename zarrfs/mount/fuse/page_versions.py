@@ -37,8 +37,8 @@ class _Version:
         stored: the version of the stored chunks, or None if it is not known.
         since: when this version was seen first.
         dropped: when the pages of the file were dropped last.
-        is_settled: whether the pages of the file were dropped after ``SETTLING_SECONDS``, so that those that the kernel
-            has cached since then are of this version.
+        is_settled: whether the pages of the file were dropped after ``SETTLING_SECONDS``, so that the pages that the
+            kernel has cached since then are of this version.
     """
 
     content: weakref.ref[VirtualFileContent]
@@ -49,7 +49,7 @@ class _Version:
 
 
 class PageVersions:
-    """The versions of files that were opened last. Thread-safe: a lost update only drops pages."""
+    """The versions of the files that were opened most recently. Thread-safe: a lost update only drops pages."""
 
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, now: Callable[[], float] = time.time
@@ -59,7 +59,7 @@ class PageVersions:
         self._versions: OrderedDict[str, _Version] = OrderedDict()
 
     def are_current(self, path: str, file: VirtualFile, is_being_read: Callable[[], bool]) -> bool:
-        """Return whether the pages that the kernel may have of a file that is being opened are those of its content.
+        """Return whether the pages that the kernel may have cached of a file that is being opened are current.
 
         ``is_being_read`` returns whether a read of the file is in progress. If so, the pages may be up to
         ``MAX_AGE_SECONDS`` old if it is not known whether a chunk has changed.

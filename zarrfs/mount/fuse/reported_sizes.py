@@ -1,4 +1,4 @@
-"""The sizes of files that the kernel was told, and that it may use instead of asking again."""
+"""The file sizes that were reported to the kernel, which it may use without a new request."""
 
 from __future__ import annotations
 

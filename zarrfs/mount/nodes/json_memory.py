@@ -1,4 +1,4 @@
-"""Estimate of the memory that parsed JSON values occupy. It is many times the size of their text."""
+"""Estimating the memory that parsed JSON values occupy, which is many times the size of their text."""
 
 from __future__ import annotations
 

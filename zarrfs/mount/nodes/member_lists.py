@@ -81,7 +81,7 @@ class MemberLists:
         return name not in (record.members or ())
 
     def _is_recent(self, record: NodeRecord, group: Group) -> bool:
-        """Return whether the names of a record are those that the store has, as far as this is known."""
+        """Return whether the cached names of a record are current, as far as this is known."""
         now = self._clock()
         if record.members is None:
             return False

@@ -152,7 +152,7 @@ class NodeCache:
             record.validated = float("-inf")
 
     def is_unchanged(self, record: NodeRecord) -> bool:
-        """Return whether the documents of a node are the ones that it was opened with, as far as this is known."""
+        """Return whether the documents of a node are unchanged since it was opened, as far as this is known."""
         node = record.node
         if self._immutable or record.stamps is None or not isinstance(node, Array | Group):
             return True
@@ -164,7 +164,7 @@ class NodeCache:
         return record if record is not None and self._root.is_current(record) else None
 
     def expires(self, record: NodeRecord) -> float:
-        """Return the time from which a record that needs no revalidation now may be found to have changed.
+        """Return the time at which a record that is current now needs revalidation.
 
         It is that of the root if that is earlier: a replaced archive changes all nodes.
         """

@@ -37,7 +37,7 @@ NODE_NBYTES = 8 << 10
 """The memory that a node with small documents occupies, without its JSON values."""
 
 SHARING_NODE_NBYTES = 4 << 10
-"""The same for an array that shares the parts of its specification and its document with other arrays."""
+"""The memory of a node that shares the parts of its specification and its document with other arrays."""
 
 MAX_SHARED_DOCUMENT_NBYTES = 64 << 10
 """Arrays with documents of at most this size in memory may share parts of them."""
@@ -130,7 +130,7 @@ def make_record(
         return NodeRecord(path, node, now, NODE_NBYTES + nbytes, stamps)
     reduced: ArraySpec | GroupSpec
     if isinstance(spec, ArraySpec):
-        # The specification still contains the parsed values, such as a long list of chunk lengths.
+        # The specification still refers to parsed values, such as a long list of chunk lengths.
         reduced, nbytes = replace(spec, document={}, attributes={}), document_nbytes
     else:
         consolidated = spec.consolidated if not path else None

@@ -28,7 +28,7 @@ class RootNode:
     """The record of the root, which is never evicted from memory. Thread-safe.
 
     ``immutable`` disables revalidation. If the root is in a zip file and the file is replaced, it is opened again, and
-    ``forget`` is called, which drops everything that was known about the members. ``close`` closes the stores that were
+    ``forget`` is called, which drops everything that is cached of the members. ``close`` closes the stores that were
     opened in this way.
     """
 
@@ -79,7 +79,7 @@ class RootNode:
         Raises StoreError if the root has been deleted or cannot be read.
         """
         record = self._record
-        # While one thread waits for a server, the others use what is known.
+        # While one thread waits for a server, the others use the cached record.
         if not self.is_current(record) and self._lock.acquire(blocking=self.store.concurrency == 1):
             try:
                 self._revalidate()

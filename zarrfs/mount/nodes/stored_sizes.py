@@ -31,7 +31,9 @@ MAX_FOREGROUND_ENTRIES = 2000
 """The stored size of a local array with more files and directories is determined in the background."""
 
 MAX_FIRST_SECONDS = 0.5
-"""Meanwhile the first look-up waits for this time. Then the size of the elements is returned instead."""
+"""The first look-up waits at most this time for the background thread. After that the size of the elements is returned
+instead.
+"""
 
 MAX_DOCUMENT_NBYTES = 1 << 20
 
@@ -84,7 +86,7 @@ class StoredSizes:
         if usage is not None:
             return usage
         self._refresh(record, array).wait(MAX_FIRST_SECONDS)
-        # It is not kept: the next look-up uses what has been determined by then.
+        # This size is not cached: the next look-up uses the size that has been determined by then.
         return record.usage or unknown
 
     def is_exact(self, record: NodeRecord) -> bool:
@@ -117,8 +119,8 @@ class StoredSizes:
             return usage
         elapsed = self._clock() - start
         record.usage, record.usage_seconds = usage, elapsed
-        # A size that takes long to determine is refreshed less often. The others also show whether the kernel may keep
-        # cached pages, so they have to be current.
+        # A size that takes long to determine is refreshed less often. All other sizes have to be current, because they
+        # also determine whether the kernel may keep cached pages.
         pause = 0.0 if elapsed <= MAX_FOREGROUND_SECONDS else (REFRESH_FACTOR + 1) * elapsed
         record.usage_expires = start + max(self._refresh_seconds, pause)
         return usage

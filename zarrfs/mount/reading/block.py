@@ -20,17 +20,17 @@ IN_USE_SECONDS = 0.1
 """A block that has not been read completely is kept for this time after the last read of it."""
 
 LATE_SECONDS = 0.03
-"""The same for a block that was read almost completely: the last requests may be late, or the kernel has cached the
-remaining pages.
+"""A block that was read almost completely is kept for this time: the last requests may be late, or the kernel has
+cached the remaining pages.
 """
 
 MAX_UNREAD_NBYTES = 1 << 20
-"""A block was read almost completely if at most this many bytes, and at most a quarter of the block, were not read. A
-window then counts as read completely, because it is larger than the reads.
+"""A block was read almost completely if at most this many bytes, and at most a quarter of the block, were not read. For
+a window this counts as read completely, because a window is larger than the reads.
 """
 
 RELEASE_SECONDS, RELEASE_POLL_SECONDS = 0.01, 0.0005
-"""How long the assembly of a block waits for requests that refer to the memory that it uses again, and how often it
+"""How long the assembly of a block waits for requests that still refer to the memory that it reuses, and how often it
 checks. The last replies of a block are copied when the next one is claimed.
 """
 
@@ -83,7 +83,7 @@ class Block:
     Attributes:
         users: the number of threads that have found the block and may take a reference of ``data``. It is changed with
             the lock of the pool.
-        memory: memory of an evicted block of the same size, in which the block is assembled if nothing else refers to
+        memory: the memory of an evicted block of the same size. The block is assembled in it if nothing else refers to
             it by then.
         is_kept: whether it stays in memory, as long as there is room, after it was read completely.
         is_window: whether it is a window of a strided access, of which a part may never be read.
@@ -126,7 +126,7 @@ class Block:
         if data is None:
             return None
         deadline = time.monotonic() + RELEASE_SECONDS
-        # Requests refer to the data by views of it, also if the memory was mapped.
+        # Requests refer to the data by views, also if the memory was mapped.
         while sys.getrefcount(data) != _UNSHARED:
             if time.monotonic() > deadline:
                 return None
@@ -154,7 +154,7 @@ class Block:
 
     @property
     def is_read(self) -> bool:
-        """Whether all of it was read, so that no read that is in progress needs it."""
+        """Whether the block was read completely, so that no read in progress needs it."""
         if self.is_window:
             return self._is_almost_read
         return self.units == units_of(0, self.nbytes, self.nbytes)

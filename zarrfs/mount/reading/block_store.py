@@ -21,8 +21,8 @@ MAX_WAITING_SECONDS = 2.0
 """If all blocks are in use, this many reads wait this long for one of them."""
 
 MAX_READ_NBYTES = 16 << 20
-"""Blocks that were read completely and are not kept may occupy this much. The memory of others is used again: new
-memory, which the kernel fills with zeros, costs about as much as decoding, and the kernel has cached the pages.
+"""Blocks that were read completely and are not kept may occupy this many bytes; the kernel has cached their pages. The
+memory of further ones is reused: new memory, which the kernel fills with zeros, costs about as much as decoding.
 """
 
 POLL_SECONDS = 0.02
@@ -189,7 +189,7 @@ class BlockStore:
             self._blocks.move_to_end(key)
 
     def _wait_for_room(self, key: Hashable, nbytes: int, memory: list[Bytes]) -> Block | None:
-        """Wait until there is room, in the order of the requests, or the time is over.
+        """Wait until there is room, in the order of the requests, or until the time limit.
 
         Return the block if another thread assembles it meanwhile.
         """
@@ -225,7 +225,7 @@ class BlockStore:
         return self._nbytes + nbytes <= self.capacity
 
     def _drop_read_blocks(self, nbytes: int, memory: list[Bytes]) -> None:
-        """Drop blocks that were read completely and are not kept, but ``MAX_READ_NBYTES``."""
+        """Drop blocks that were read completely and are not kept, except for ``MAX_READ_NBYTES``."""
         self._collect_uses()
         read = [(key, block) for key, block in self._blocks.items() if not block.is_kept and block.is_read]
         surplus = sum(block.nbytes for _, block in read) - MAX_READ_NBYTES

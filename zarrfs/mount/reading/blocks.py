@@ -39,7 +39,8 @@ MAX_BLOCK_NBYTES = 64 << 20
 MAX_ASSEMBLY_SECONDS = 2.0
 MAX_REMOTE_ASSEMBLY_SECONDS = 0.1
 """Reads that do not start an assembly wait for one in progress for this time. Then they read a part of the block
-directly, which decodes chunks again. A block of a store with a high latency needs many requests, a part only few.
+directly, which decodes chunks again. The longer time is for stores with a high latency: a block needs many requests, a
+part of it only a few.
 """
 
 HURRIED_BLOCKS = 16
@@ -52,8 +53,8 @@ KEPT_SECONDS_PER_NBYTE = 10 / (1 << 30)
 class BlockPool:
     """Blocks by key, bounded in bytes. Thread-safe.
 
-    A block is assembled by the first thread that asks for it; other threads wait for it. Memory of blocks that are
-    being assembled counts. ``close`` waits for read-ahead that is in progress.
+    A block is assembled by the first thread that requests it; other threads wait for it. Blocks that are being
+    assembled count towards the capacity. ``close`` waits for read-ahead that is in progress.
 
     A block that was assembled quickly is not kept after it was read completely, because the kernel has cached its
     pages: the next blocks use its memory. A block that is read again later is kept, if there is room.
@@ -290,7 +291,7 @@ class BlockPool:
             block.error = error
             logger.debug("block %r was not assembled: %s", key, error)
         if block.error is not None or block.version is None:
-            # Without a version it cannot be determined later whether the block is current: only the waiting readers
+            # Without a version it cannot be determined later whether the block is current, so only the waiting readers
             # use it.
             self._store.discard(key, block)
         block.done.set()

@@ -146,8 +146,8 @@ class VirtualFileContent:
         return sum(segment.nbytes for segment in self._segments if isinstance(segment, BytesSegment))
 
     def has_same_layout(self, other: VirtualFileContent) -> bool:
-        """Return whether the contents are equal if the elements of their arrays are equal. All bytes in memory are
-        compared. The other content may be longer if it is an array without a header that has become longer.
+        """Return whether both contents have the same bytes if the elements of their arrays are equal. The bytes in
+        memory are compared. The other content may be longer if it is an array without a header that was extended.
         """
         pairs = list(zip(self._segments, other._segments, strict=False))
         if len(pairs) == len(self._segments) == len(other._segments) == 1:

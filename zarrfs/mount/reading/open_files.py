@@ -133,7 +133,7 @@ class OpenFile:
         pattern: Pattern,
         changes: int,
     ) -> None:
-        """Let the native library serve further reads of the block of a read, unless this has to detect their pattern.
+        """Let the native library serve further reads of the block of a read, unless ``AccessPattern`` has to see them.
 
         ``start`` is the offset of the read in the segment, ``changes`` the number before the content was compared.
         """

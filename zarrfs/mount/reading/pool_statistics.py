@@ -14,7 +14,7 @@ class PoolStatistics:
     Attributes:
         hits: reads served from a block that was present or being assembled.
         assembled: blocks that were assembled.
-        read_ahead: blocks whose assembly was started before a read asked for them.
+        read_ahead: blocks whose assembly was started before a read requested them.
         evicted: blocks that were dropped to make room.
         recycled: blocks that were assembled in the memory of an evicted one.
         stale: blocks that were dropped because the store changed.

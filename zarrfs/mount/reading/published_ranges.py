@@ -13,7 +13,8 @@ from zarrfs.mount.reading.block import UNIT_NBYTES, Block
 __all__ = ["UNLIMITED", "FileRange", "PublishedRanges"]
 
 RECENT_SECONDS = 0.05
-"""A file is being read for this time after a request for it was served: the kernel sends the next one soon."""
+"""A file counts as being read for this time after a request for it was served: the kernel sends the next request soon.
+"""
 
 NANOSECONDS = 1_000_000_000
 
@@ -125,7 +126,8 @@ class PublishedRanges:
             self._retracted.pop(handle, None)
 
     def collect(self) -> list[Hashable]:
-        """Record in the blocks what was served from them. Return the keys of those that were used, the last one last.
+        """Record in the blocks which of their bytes were served. Return the keys of the blocks that were used, in the
+        order of use.
 
         The lock of the blocks is held.
         """

@@ -117,7 +117,7 @@ class ArrayStream:
 
     @cached_property
     def _cached(self) -> CachedStream:
-        # Most files are listed and never read.
+        # Created on first use: most files are listed and never read.
         max_age = None if self._array.storage.access.assumes_unchanged_data else REVALIDATION_SECONDS
         return CachedStream(self._array.storage, self._order, max_age, self.check_metadata)
 
@@ -259,7 +259,8 @@ class ByteSwappedStream(DerivedStream):
 class SignFlippedStream(DerivedStream):
     """A stream of big-endian integers of ``width`` bytes whose highest bits are inverted.
 
-    This subtracts half of the range from unsigned integers, which become signed ones, and the reverse.
+    This converts unsigned integers to signed ones by subtracting half of the range, and signed to unsigned ones by
+    adding it.
     """
 
     def _derive(self, start: int, out: Bytes, read: Callable[[int, Bytes], bool]) -> bool:

@@ -94,7 +94,7 @@ def _detach() -> None:
     """Detach from the terminal, so that it can be closed while the mount is running.
 
     The process leaves the process group of its parent only now: while an automounter (autofs) mounts, only processes of
-    its group can access the mount point. Others would wait for the mount that they are to make.
+    its group can access the mount point. Other processes would wait for the mount that they have to create.
     """
     os.setsid()
     logger.handlers[:] = [handler for handler in logger.handlers if not isinstance(handler, _WarningHandler)]

@@ -34,8 +34,8 @@ FILL_DIR_PLUS = 2
 MODULES = {"mfusepy": "mfusepy", "fusepy": "fuse"}
 
 MAX_THREADS = 64
-"""The number of requests that are served at once. With the default of libfuse 3 (10), ten reads that wait for a server
-would block all other requests.
+"""The number of requests that are served concurrently. With the default of libfuse 3 (10), ten reads that wait for a
+server would block all other requests.
 """
 
 MAX_THREADS_VERSION = (3, 12)
@@ -110,10 +110,10 @@ class Binding:
 def _keeping_thread_state(call: Callable[..., int]) -> Callable[..., int]:
     """Return the method ``call``, by which libfuse calls each operation, so that threads keep their state in Python.
 
-    The interpreter makes a new state for each call by a thread that it did not start, and maps memory for its stack,
-    which costs as much as a short read. A state that is acquired once more than it is released stays. libfuse never
-    ends its threads here, so that there are at most ``MAX_THREADS`` states. Scratch memory is released after each call,
-    because most threads are idle.
+    The interpreter creates a new state for each call by a thread that it did not start, and maps memory for its stack,
+    which costs as much as a short read. A state that was acquired once more than it was released is retained. libfuse
+    never ends its threads here, so that there are at most ``MAX_THREADS`` states. Scratch memory is released after each
+    call, because most threads are idle.
     """
     local = threading.local()
 

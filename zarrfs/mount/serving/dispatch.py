@@ -213,8 +213,9 @@ class Dispatcher:
             # libfuse 3 refuses a mount option that differs from the value of the connection.
             connection.max_read = self._max_read
         if connection is not None and hasattr(connection, "want"):
-            # The operations decide of which entries a program needs the attributes. The kernel would ask for those of
-            # the first page, which programs such as du read before they ask for the attributes of any file.
+            # The operations decide for which entries attributes are returned. With this capability the kernel would
+            # request them for the first page only, which programs such as du read before they request the attributes of
+            # any file.
             connection.want &= ~READDIRPLUS_AUTO
         for operations in self._sources:
             initialize = getattr(operations, "init", None)

@@ -25,10 +25,12 @@ from zarrfs.mount.tree.tree import Tree
 __all__ = ["Filesystem"]
 
 MIN_SHARED_CACHE_NBYTES = 256 << 20
-"""A smaller cache is used for decoded chunks only."""
+"""A cache smaller than this is used for decoded chunks only."""
 
 DIRTY_CACHE_DIVISOR = 4
-"""The written bytes that are not stored yet may occupy a quarter of the size of a large cache, in addition to it."""
+"""Written bytes that are not stored yet may occupy the size of a large cache divided by this number, in addition to the
+cache.
+"""
 
 
 class Filesystem:

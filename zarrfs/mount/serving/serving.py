@@ -112,7 +112,7 @@ def _run(
     dispatcher = filesystem.dispatcher(
         mark_ready, int(max_read) if isinstance(max_read, str) and max_read.isdecimal() else None
     )
-    # After a signal, what programs have written is stored before the process exits.
+    # After a signal, written data are stored before the process exits.
     ending.flush = lambda: dispatcher.destroy("/")
     metrics = None
     if options.metrics is not None:
@@ -135,7 +135,7 @@ def _run(
 
 
 def _prepare_reading() -> None:
-    """Import the native executor, so that the first read does not wait for it. The mount was ready without it."""
+    """Import the native executor when the mount is ready, so that neither the mount nor the first read waits for it."""
     with suppress(OSError):  # The first read reports it.
         importlib.import_module("zarrfs.engine.io.native_reading")
 
@@ -164,7 +164,7 @@ def _fewer_collections() -> Iterator[None]:
 
 
 class _Ending:
-    """The end of a mount: after a signal, after the unmount, and the exit if requests do not end."""
+    """Ends a mount: unmounts it after a signal, and exits the process if requests do not end after the unmount."""
 
     def __init__(self, target: str, is_created: bool, is_writable: bool) -> None:
         self.target = target

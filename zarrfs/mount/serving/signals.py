@@ -1,8 +1,8 @@
 """Signals of a process that serves a mount.
 
-libfuse would handle the signals in its own way: it ends its loop, which waits for all requests in progress, also for
-those that wait for a server that does not respond. It leaves signals alone that have a handler. Python runs handlers in
-the main thread, which is in the loop of libfuse, but it writes the number of a signal to a file descriptor at once.
+The handlers of libfuse end its loop, which waits for all requests in progress, including those that wait for a server
+that does not respond. libfuse installs no handler for a signal that has one. Python runs handlers in the main thread,
+which is in the loop of libfuse, but it writes the number of a signal to a file descriptor at once.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ JOIN_SECONDS = 5.0
 def handled_signals(stop: Callable[[], None], rescan: Callable[[], None]) -> Iterator[None]:
     """Within the context, SIGTERM and SIGINT call ``stop``, and SIGHUP calls ``rescan``, in a separate thread.
 
-    SIGHUP calls ``stop`` if the terminal of the session has been closed to which the process belonged at the beginning,
-    and still belongs. The context must be entered in the main thread.
+    SIGHUP calls ``stop`` instead if the process had a controlling terminal at the beginning, and this terminal has been
+    closed. The context must be entered in the main thread.
     """
     session = os.getsid(0) if _has_terminal() else None
     read_end, write_end = os.pipe()

@@ -202,7 +202,9 @@ def _open_on_server(
 
 
 def _import_client(scheme: str) -> None:
-    """Import the client library of a protocol, which takes seconds on a busy machine: it is no request to a server."""
+    """Import the client library of a protocol outside of the time limit for requests: this takes seconds on a busy
+    machine.
+    """
     with suppress(ImportError, ValueError):  # reported when the store is opened
         from fsspec import get_filesystem_class
 
@@ -212,10 +214,11 @@ def _import_client(scheme: str) -> None:
 def _with_client_timeout(
     location: str, storage: dict[str, object] | None, timeout: float
 ) -> dict[str, object] | None:
-    """Return the storage options with a time limit for the requests of the client. Limits that are given are kept.
+    """Return the storage options with a time limit for the requests of the client. Limits that the user has set are
+    kept.
 
-    A request that was given up otherwise occupies its connection and its thread for minutes if the connection was lost
-    without a message, so that requests wait when the server can be reached again.
+    Without this limit, an abandoned request occupies its connection and its thread for minutes if the connection was
+    lost silently, and delays new requests when the server can be reached again.
     """
     options = dict(storage or {})
     scheme = scheme_of(location)

@@ -20,7 +20,9 @@ from zarrfs.mount.reading.blocks import BlockPool
 __all__ = ["MountDescription", "MountStatistics", "RequestCounters", "prometheus_text"]
 
 EXPECTED_ERRNOS = frozenset({errno.ENOENT, errno.ENODATA, errno.EROFS, errno.ENOSYS})
-"""Answers that are part of ordinary use: a look-up of a name that does not exist, an attribute that is not set."""
+"""Error numbers of ordinary use, which are not counted: a look-up of a name that does not exist, an attribute that is
+not set.
+"""
 
 PREFIX = "zarrfs"
 

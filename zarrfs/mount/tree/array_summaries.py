@@ -172,7 +172,7 @@ class ArraySummaries:
         return self._find(path, name, suffix)
 
     def rescan(self) -> None:
-        """Do not use sizes any more that have been determined."""
+        """Invalidate all sizes that have been determined."""
         self.generation += 1
 
     def is_current(self, scanned_at: float, generation: int) -> bool:
@@ -256,7 +256,7 @@ class ScannedGroup:
         return kind, geometry
 
     def opened(self, name: str, record: NodeRecord) -> None:
-        """Compare the following members with one that had to be opened, the node of a record."""
+        """Use a member that had to be opened, the node of ``record``, as the template of the following members."""
         member = self._members.get(name)
         found = None if member is None else _template_of(member)
         if found is None:

@@ -50,15 +50,15 @@ class GroupListing:
         return None if self._lookups is None else self._lookups.find(path, file_name)
 
     def rescan(self) -> None:
-        """Determine sizes again that were determined for listings and look-ups."""
+        """Invalidate the sizes that were determined for listings and look-ups."""
         if self._summaries is not None:
             self._summaries.rescan()
 
     def group(self, path: str, needs_sizes: Callable[[int], bool]) -> Iterator[ListedEntry]:
         """Yield the entries of the group at a path relative to the root, in the order of the members.
 
-        ``needs_sizes`` is asked meanwhile, with the number of members, whether the sizes of the next files are
-        probably used.
+        ``needs_sizes(member_count)`` is called during the listing and returns whether the sizes of the next files will
+        probably be used.
 
         Raises StoreError, before the first entry, if the store cannot list the group.
         """

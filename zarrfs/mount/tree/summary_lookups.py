@@ -1,7 +1,7 @@
 """Look-ups of the files of a group in the order of its listing, answered from documents that are read together.
 
-Programs such as ``du`` and ``tar`` read a whole directory and then ask for the attributes of each file. The kernel does
-not keep the attributes of a listing of tens of thousands of files until then.
+Programs such as ``du`` and ``tar`` read a whole directory and then ask for the attributes of each file. By then the
+kernel has dropped the attributes that a listing of tens of thousands of files returned.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class SummaryLookups:
             self._listing, self._last, self._known, self._scanned = listing, 0, {}, range(0)
 
     def find(self, path: str, file_name: str) -> FileSummary | None:
-        """Return the sizes of a file of the group at a path, None if it has to be looked up in the ordinary way.
+        """Return the sizes of a file of the group at a path, or None if the array has to be opened.
 
         Raises StoreError if the metadata of a group above cannot be read.
         """

@@ -125,7 +125,7 @@ class Tree:
         self._listing.rescan()
 
     def drop_summaries(self) -> None:
-        """Determine the sizes again that ``summarize`` returns."""
+        """Invalidate the sizes that ``summarize`` returns."""
         self._listing.rescan()
 
     def close(self) -> None:
@@ -268,9 +268,9 @@ class Tree:
     ) -> Iterator[ListedEntry]:
         """Yield the entries of a directory, in no particular order.
 
-        Members are opened while the entries are consumed. ``needs_sizes`` is asked meanwhile, with the number of
-        members, whether the sizes of the next files are probably used. Raises StoreError, before the first entry, if
-        the store cannot list the group.
+        Members are opened while the entries are consumed. ``needs_sizes(member_count)`` is called during the listing
+        and returns whether the sizes of the next files will probably be used. Raises StoreError, before the first
+        entry, if the store cannot list the group.
         """
         node = directory.node
         if directory.files is not None:

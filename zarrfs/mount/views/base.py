@@ -23,14 +23,15 @@ __all__ = [
 
 
 MAX_FILE_NBYTES = 2**63 - 1 - (1 << 20)
-"""The largest size that the system can express, less room for a header."""
+"""The maximum size of the elements in a file: the largest file size of the system, less room for a header."""
 
 _ORDINARY_NAME = re.compile(r"(?!LIST)[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """Names that have no special meaning in any format."""
 
 
 class PresentedArray:
-    """An array and what a view may need to present it. The geometry is determined when it is accessed.
+    """An array, with the name and the geometry that a view may need to present it. The geometry is determined when it
+    is accessed.
 
     Attributes:
         array: the array.

@@ -20,7 +20,7 @@ __all__ = ["ArrayFile"]
 class ArrayFile(OpenFile):
     """A file whose bytes can be changed in place. All files of a mount share the write buffer.
 
-    Bytes that do not belong to an element, such as a header, can only be written with their present value. ``path`` is
+    Bytes that do not belong to an element, such as a header, can only be written with their current value. ``path`` is
     for messages.
 
     Attributes:

@@ -170,7 +170,7 @@ class DirtyArray:
         )
 
     def put(self, coords: Coords, part: TilePart, now: float) -> int | None:
-        """Keep the bytes of a part in the chunk at ``coords``. Return by how much the memory grows.
+        """Keep the bytes of a part in the chunk at ``coords``. Return the number of bytes by which the memory grows.
 
         None: the tile has another shape, because the array was resized. The chunk has to be flushed first.
         """

@@ -39,7 +39,7 @@ KEPT_OPTIONS = (
     "dimension_units",
     "zarr_format",
 )
-"""The options of an array that its replacement of the same data type and number of dimensions has, too."""
+"""The options of an array that a replacement with the same data type and number of dimensions keeps."""
 
 
 class Values(Protocol):

@@ -1,4 +1,4 @@
-"""What becomes of a pending file, determined by its name."""
+"""Converting complete pending files to nodes and attributes, as determined by their names."""
 
 from __future__ import annotations
 

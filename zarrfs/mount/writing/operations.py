@@ -25,7 +25,7 @@ ATTRIBUTE_PREFIX = XATTR_PREFIX + "attrs."
 """The prefix of the extended attributes that are user attributes of a node."""
 
 SET_IF_EQUAL = ("kind", "path", "data_type", "dimension_units", "nbytes", "attributes")
-"""Extended attributes that cannot be changed. Programs that copy files set them to their present value."""
+"""Extended attributes that cannot be changed. Programs that copy files set them to their current value."""
 
 
 class WritableOperations(FileOperations):

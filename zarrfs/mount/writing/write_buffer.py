@@ -32,7 +32,7 @@ IDLE_SECONDS = 1.0
 """A chunk that has not been written for this time is flushed in the background."""
 
 RETRY_SECONDS = 10.0
-"""The background does not flush again for this time after a failure."""
+"""After a failure the background thread does not flush again for this time."""
 
 SETTLING_SECONDS = 2.0
 """For this time after a flush, files of the array are not read from blocks, which may be older: blocks are compared
@@ -81,7 +81,7 @@ class WriteBuffer:
         for elements in element_bytes(offset, np.frombuffer(data, np.uint8), array.itemsize, swap_width):
             for part in mapping.parts(array, order, elements):
                 coords = mapping.chunk_of(part)
-                # Before the bytes are kept, so that a store that is full does not let the buffer grow.
+                # Flush before the bytes are kept, so that the buffer does not grow while the store is full.
                 self._make_room()
                 while (stale := self._put(array, coords, part)) is not None:
                     self._flush_chunk(stale, coords)

@@ -257,7 +257,7 @@ def _rounded_to_odd(array: Numbers) -> Numbers:
 
 
 def _rerounded(array: Numbers, nearest: Numbers, rounding: str, skipped: Numbers) -> Numbers:
-    """Return ``nearest``, the array rounded to the nearest number, rounded according to another rule instead.
+    """Return the array rounded according to another rule. ``nearest`` is the array rounded to the nearest numbers.
 
     Elements where ``skipped`` is true are unchanged.
     """

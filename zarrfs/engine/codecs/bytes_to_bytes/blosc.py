@@ -47,9 +47,9 @@ MAX_NBYTES = 2**31 - 1 - 16
 def run_without_threads(name: str, *arguments: Any) -> Any:
     """Call a function of ``numcodecs.blosc``, which is imported with the first call, without the threads of Blosc.
 
-    numcodecs uses them only for calls from the main thread. All such calls share one lock, and the threads remain, so
-    that a later fork is unsafe. The setting belongs to the process: it is changed during the call only, which no other
-    thread notices, and never if the program has chosen a value.
+    numcodecs uses them only for calls from the main thread. All such calls share one lock, and the threads are not
+    ended, so that a later fork is unsafe. The setting is global to the process. It is changed only during the call,
+    without an effect on other threads, and never if the program has set a value.
     """
     blosc: Any = import_library("numcodecs.blosc")
     function: Callable[..., Any] = getattr(blosc, name)

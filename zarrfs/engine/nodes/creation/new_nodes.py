@@ -90,8 +90,8 @@ def _missing_ancestors(store: Store, path: str) -> list[str]:
 def _creating(store: Store, path: str, zarr_format: int | str, overwrite: bool) -> Iterator[Store]:
     """Write the missing ancestors of ``path``, and yield a store in which the caller creates the node at ``path``.
 
-    If the block raises an exception, the store is restored: what was written is deleted, and a node that was to be
-    replaced is unchanged.
+    If the block raises an exception, the store is restored: the written keys are deleted, and an existing node is
+    unchanged.
     """
     kind = formats.read_kind(store, path)
     if kind is not None and not overwrite:

@@ -61,7 +61,7 @@ class FTPBackend(RenamingBackend):
         except (OSError, EOFError, ftplib.Error) as error:
             if isinstance(error, ftplib.error_temp) and not str(error).startswith("421"):
                 raise
-            # Late data on this connection would be taken for the reply to the next command.
+            # Late data on this connection would be parsed as the reply to the next command.
             self._is_connection_lost = True
             if not retry or isinstance(error, TimeoutError):
                 raise

@@ -1,6 +1,6 @@
 """Classification of file system errors: a missing key or a failure. Pure functions; no requests are sent.
 
-A missing chunk is read as the fill value. If a failure were taken for a missing key, wrong data would be returned.
+A missing chunk is read as the fill value. If a failure were treated as a missing key, wrong data would be returned.
 File systems of fsspec raise FileNotFoundError in both cases: ftp for every negative reply, http for every failed
 lookup, and reference for a target that cannot be reached. The cause of the error (``__cause__``) distinguishes them.
 """
@@ -44,7 +44,7 @@ class Presence(Enum):
     MISSING = "missing"
     FAILURE = "failure"
     UNCERTAIN = "uncertain"
-    """The error claims that the key is missing, but its cause can have another meaning. A second lookup decides."""
+    """The error states that the key is missing, but its cause may be a failure. A second lookup decides."""
 
 
 def classify_error(error: BaseException) -> Presence:

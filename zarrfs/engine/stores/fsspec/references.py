@@ -104,8 +104,8 @@ def _directory(origin: str) -> str:
 class ReferencePolicy:
     """Checks the targets of references.
 
-    ``origin`` is the location of the references. It is None if they were given as a dictionary; no target is allowed
-    then. ``protocol`` is the default for URLs without a protocol.
+    ``origin`` is the location of the references. It is None if the references were passed as a dictionary; then no
+    target is allowed. ``protocol`` is the default for URLs without a protocol.
     """
 
     def __init__(self, file_system: Any, origin: str | None, protocol: str | None) -> None:

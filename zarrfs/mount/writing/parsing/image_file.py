@@ -44,7 +44,7 @@ MAX_SLAB_NBYTES = 64 << 20
 
 
 class ImageFileError(Exception):
-    """The bytes are not a complete image file of the format that the name states, or the format is not supported."""
+    """The bytes are not a complete image file of the format that the suffix names, or the format is not supported."""
 
 
 @dataclass(frozen=True)
