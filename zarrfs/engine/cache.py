@@ -120,8 +120,7 @@ class ChunkCache:
             self._evict()
 
     def make_room(self, nbytes: int, used: Iterable[Hashable] = ()) -> None:
-        """Remove entries, least recently used first, until ``nbytes`` bytes can be added. Call this before allocating
-        them.
+        """Remove the least recently used entries until ``nbytes`` bytes can be added. Call this before allocating them.
 
         Entries with the keys ``used`` remain.
         """

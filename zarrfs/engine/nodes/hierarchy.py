@@ -32,7 +32,7 @@ def documents_first(keys: Iterable[str], *, only_documents: bool = False) -> lis
     """Return the keys of a hierarchy in the order in which they are deleted: documents, those of groups before those of
     their members, and then chunks. They are written in the reverse order.
 
-    A process that is killed in between then leaves no array with missing chunks.
+    If the process is killed in between, no array with missing chunks remains.
     """
     documents, others = [], []
     for key in keys:

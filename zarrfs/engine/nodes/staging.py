@@ -29,8 +29,8 @@ EXCHANGE = "exchange"
 
 MAX_COPIED_KEYS = 1000
 MAX_COPIED_NBYTES = 256 << 20
-"""A node that is replaced in a store that cannot rename is copied aside first if it has at most so many keys and bytes,
-so that it can be restored. A larger node is deleted first.
+"""In a store that cannot rename, a node with at most this many keys and bytes is copied aside before it is replaced, so
+that it can be restored. A larger node is deleted first.
 """
 
 
@@ -138,7 +138,7 @@ def _exchange_copies(
 ) -> None:
     """Copy the old node aside, delete it, and copy the new one to its path. If a step fails, the old node is restored.
 
-    At each time an array is complete, or it does not exist.
+    At any time each array is complete or does not exist.
     """
     aside = f"{staging}/old"
     listed = [key for prefix in old.prefixes for key in store.list_prefix(prefix)]
