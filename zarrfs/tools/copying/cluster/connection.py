@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -76,8 +77,20 @@ def connect_cluster(
             f"{dask}: no Dask scheduler responds ({str(error) or type(error).__name__}); expected the address that "
             "`dask scheduler` prints, such as tcp://host:8786"
         ) from error
-    with client:
-        yield ClusterExecutor(client, resume_hint, task_timeout, on_statistics)
+    log = logging.getLogger("distributed.client")
+    log.addFilter(_is_no_cancellation)
+    try:
+        with client:
+            yield ClusterExecutor(client, resume_hint, task_timeout, on_statistics)
+    finally:
+        log.removeFilter(_is_no_cancellation)
+
+
+def _is_no_cancellation(record: logging.LogRecord) -> bool:
+    """Return False for a record with the traceback of a cancelled call. A client that is closed while it connects to a
+    scheduler that was lost logs them; the loss is an error of the run.
+    """
+    return record.exc_info is None or not isinstance(record.exc_info[1], asyncio.CancelledError)
 
 
 def executor_of(
