@@ -145,6 +145,7 @@ ORDER = (
     "zarrfs.storage",
     "zarrfs.dask",
     "zarrfs.ngff",
+    "zarrfs.cf_times",
     "zarrfs.dimension_scales",
     "zarrfs.tools",
     "zarrfs",

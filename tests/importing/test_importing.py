@@ -22,6 +22,7 @@ import zarrfs
 from zarrfs.cli.main import main
 from zarrfs.errors import LocationError, LocationNotFoundError, NodeTypeError, OptionError, UnsupportedError
 from zarrfs.exporting import export
+from zarrfs.foreign import opening
 from zarrfs.foreign.image_stacks import natural_order
 from zarrfs.importing import import_files
 from zarrfs.ngff import check_node, parse
@@ -335,6 +336,28 @@ def test_bad_files_and_options_are_refused(
         (tmp_path / name).write_bytes(content)
     with pytest.raises(error, match=message):
         import_files([tmp_path / name], tmp_path / "out.zarr", **options)
+    assert not (tmp_path / "out.zarr").exists()
+
+
+@pytest.mark.parametrize("name", [*WRITERS, "a.npy", "a.h5", "a.npz"])
+def test_a_file_that_is_deleted_before_it_is_opened_is_named(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / name
+    if name in WRITERS:
+        WRITERS[name](file)
+    else:
+        export(zarrfs.create_array(tmp_path / "a.zarr", data=VALUES), file)
+    find_opener = opening._opener
+
+    def opener(path: str) -> Any:
+        found = find_opener(path)
+        file.unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(opening, "_opener", opener)
+    with pytest.raises(LocationNotFoundError, match="was deleted or renamed by another program"):
+        import_files([file], tmp_path / "out.zarr")
     assert not (tmp_path / "out.zarr").exists()
 
 

@@ -19,7 +19,9 @@ from click.testing import CliRunner
 import zarrfs
 from tests.engine.stores.special_files import SPECIAL_KINDS, make_special_file
 from zarrfs.cli.main import main
+from zarrfs.dimension_scales import NO_VARIABLE
 from zarrfs.errors import IncompleteCopyError, NodeExistsError, StoreError
+from zarrfs.importing import import_files
 from zarrfs.tools import from_hdf5, to_hdf5
 from zarrfs.tools.hdf5.output import HDF5Output
 
@@ -591,3 +593,78 @@ def test_more_datasets_than_an_attribute_of_64_kib_can_list_share_a_dimension(tm
     to_hdf5(group, tmp_path / "a.nc")
     with h5py.File(tmp_path / "a.nc") as file:
         assert file["a4199"].dims[0][0] == file["x"] == file["a0"].dims[0][0]
+
+
+@pytest.mark.parametrize("suffix", [".h5", ".nc"])
+@pytest.mark.parametrize("dtype", ["<M8[ns]", ">M8[s]", "<M8[D]", "<m8[ms]"])
+def test_times_become_integers_with_units_that_xarray_decodes(
+    dtype: str, suffix: str, tmp_path: Path
+) -> None:
+    times = np.array([0, -5, 10**4, np.iinfo("i8").min, 7], "i8").view(np.dtype(dtype).newbyteorder("="))
+    times = times.astype(dtype)
+    group = zarrfs.create_group(tmp_path / "a.zarr", zarr_format=2)
+    fill_value = np.datetime64("NaT") if dtype[1] == "M" else np.timedelta64("NaT")
+    for name, dimension in (("time", "time"), ("end", "time")):
+        array = group.create_array(
+            name,
+            shape=5,
+            chunks=2,
+            dtype=dtype,
+            attributes={"_ARRAY_DIMENSIONS": [dimension], "units": "m"},
+            fill_value=fill_value,
+        )
+        array[:4] = times[:4]  # the last chunk is missing
+    file = tmp_path / f"a{suffix}"
+    to_hdf5(tmp_path / "a.zarr", file)
+    expected = times.copy()
+    expected[4] = fill_value
+    from_hdf5(file, tmp_path / "b.zarr")
+    with (
+        xarray.open_dataset(file, engine="h5netcdf", decode_timedelta=True) as dataset,
+        xarray.open_zarr(tmp_path / "b.zarr", consolidated=False, decode_timedelta=True) as copied,
+    ):
+        for found in (dataset, copied):
+            assert found["end"].dims == ("time",)
+            assert np.array_equal(found["end"].values, expected, equal_nan=True)
+            assert np.array_equal(found["time"].values, expected, equal_nan=True)
+    assert zarrfs.open_array(tmp_path / "b.zarr", "end").dtype == np.dtype("i8")
+
+
+@pytest.mark.parametrize("dtype", ["M8[M]", "m8[10s]"])
+def test_times_without_a_unit_of_netcdf_are_refused(dtype: str, tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "a.zarr", data=np.arange(3).astype(dtype))
+    with pytest.raises(IncompleteCopyError, match=r"netCDF has no unit for .*; convert it to a unit"):
+        to_hdf5(tmp_path / "a.zarr", tmp_path / "a.h5")
+
+
+def test_times_of_h5py_are_copied_as_times(tmp_path: Path) -> None:
+    times = np.array([0, 5, np.iinfo("i8").min], "i8").view("M8[s]")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("t", data=times.astype(h5py.opaque_dtype(times.dtype)))
+    from_hdf5(tmp_path / "a.h5", tmp_path / "a.zarr")
+    copied = zarrfs.open_array(tmp_path / "a.zarr", "t")
+    assert copied.dtype == times.dtype
+    assert np.array_equal(copied[...], times, equal_nan=True)
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_variables_with_the_name_of_a_dimension_keep_it(is_taken: bool, tmp_path: Path) -> None:
+    """netCDF-4 stores a variable x(y, x) that is not the coordinate of x as ``_nc4_non_coord_x``."""
+    values = np.arange(6).reshape(2, 3)
+    with h5py.File(tmp_path / "a.nc", "w") as file:
+        for name, length in (("x", 3), ("y", 2)):
+            file.create_dataset(name, shape=length, dtype="f4")
+            is_variable = is_taken and name == "x"
+            file[name].make_scale(name if is_variable else NO_VARIABLE % length)
+        stored = file.create_dataset("_nc4_non_coord_x", data=values)
+        for number, name in enumerate(("y", "x")):
+            stored.dims[number].attach_scale(file[name])
+    name = "_nc4_non_coord_x" if is_taken else "x"
+    from_hdf5(tmp_path / "a.nc", tmp_path / "a.zarr")
+    import_files([tmp_path / "a.nc"], tmp_path / "b.zarr")
+    for place in ("a.zarr", "b.zarr"):
+        copied = zarrfs.open_array(tmp_path / place, name)
+        assert np.array_equal(copied[...], values)
+        assert set(zarrfs.open_group(tmp_path / place)) == ({"x", name} if is_taken else {name})
+        if not is_taken:
+            assert copied.dimension_names == ("y", "x")

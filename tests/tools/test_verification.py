@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tracemalloc
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from zarrfs.errors import NodeExistsError, StoreError
 from zarrfs.storage import MemoryStore
 from zarrfs.testing import FailingStore
 from zarrfs.tools import Problem, convert, verify
+from zarrfs.tools.copying.copy_tasks import have_equal_values
 from zarrfs.tools.verification.missing import missing_between
 
 VALUES = np.random.default_rng(5).integers(1, 999, (20, 30)).astype("u2")
@@ -119,6 +121,24 @@ def test_a_listed_chunk_that_does_not_exist_is_found(layout: str, tmp_path: Path
     (problem,) = report.problems
     assert (problem.kind, problem.chunk, report.is_intact) == ("unreadable", (1, 1), False)
     assert "the store lists it, but it does not exist" in problem.message
+
+
+@pytest.mark.parametrize("is_compared", [False, True])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_an_array_that_is_deleted_meanwhile_is_one_error(layout: str, is_compared: bool) -> None:
+    """All its chunks were listed as problems, or the other array read as the fill value."""
+    inner, other = MemoryStore(), MemoryStore()
+    array = zarrfs.create_array(inner, data=VALUES, **LAYOUTS[layout])
+    zarrfs.create_array(other, data=VALUES, **LAYOUTS[layout])
+    first = chunk_key(array, (0, 0))
+
+    def delete_all(_: str, key: str) -> None:
+        if key == first:
+            inner.delete_prefix("")
+
+    opened = zarrfs.open_array(FailingStore(inner, delete_all))
+    with pytest.raises(StoreError, match="was deleted by another program while it was verified"):
+        verify(other if is_compared else opened, opened if is_compared else None)
 
 
 def test_differences_to_a_copy_with_other_chunks_are_found(array: zarrfs.Array) -> None:
@@ -279,3 +299,30 @@ def test_problems_are_json() -> None:
         "chunk": [1, 2],
         "key": "a/c/1/2",
     }
+
+
+def test_values_are_compared_without_copies() -> None:
+    one = np.arange(1 << 20, dtype="u2").reshape(1024, 1024)
+    other = one.copy()
+    tracemalloc.start()
+    try:
+        assert have_equal_values(one, other)
+        assert tracemalloc.get_traced_memory()[1] < one.nbytes // 2
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("dtype", ["u1", "<u2", ">u2", "<f4", "c16", "S3", "U4", "M8[s]", "V5"])
+@pytest.mark.parametrize("shape", [(), (0,), (3, 5)])
+def test_values_are_equal_if_their_bits_are(dtype: str, shape: tuple[int, ...]) -> None:
+    count = int(np.prod(shape, dtype=int)) * np.dtype(dtype).itemsize
+    one = np.full(count, 0, "u1").view(dtype).reshape(shape)
+    assert have_equal_values(one, np.asfortranarray(one))
+    assert have_equal_values(one.astype(one.dtype.newbyteorder()), one)
+    if count:
+        changed = np.zeros(count, "u1")
+        changed[-1 if dtype != "U4" else -4] = 1
+        assert not have_equal_values(one, changed.view(dtype).reshape(shape))
+    nan = np.full(shape, np.nan)
+    assert have_equal_values(nan, nan.copy())
+    assert have_equal_values(nan, -nan) == (nan.size == 0)

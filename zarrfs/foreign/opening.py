@@ -13,7 +13,7 @@ import zarrfs
 from zarrfs.engine.locations import HDF5_MAGIC
 from zarrfs.engine.locations.local import split_reference_file
 from zarrfs.engine.stores.base import Store
-from zarrfs.errors import LocationError
+from zarrfs.errors import LocationError, LocationNotFoundError, ZarrError
 from zarrfs.foreign.foreign_store import ForeignStore
 from zarrfs.foreign.image_stacks import is_image_file
 from zarrfs.foreign.medical.metaimage import is_metaimage
@@ -58,10 +58,23 @@ def open_node(location: str | Store, path: str, allow_external: bool = False) ->
         found = _find_file(location)
         if found is not None:
             opener, file, inner = found
-            node = _hdf5(file, allow_external) if opener is _hdf5 else opener(file)
+            node = _opened(opener, file, allow_external)
             full = "/".join(filter(None, (inner, path)))
             return zarrfs.open(node, full) if isinstance(node, Store) else node[full] if full else node
     return zarrfs.open(location, path)
+
+
+def _opened(opener: Callable[[str], Any], file: str, allow_external: bool) -> Any:
+    try:
+        return _hdf5(file, allow_external) if opener is _hdf5 else opener(file)
+    except (ZarrError, OSError) as error:
+        if not os.path.lexists(file):
+            raise LocationNotFoundError(
+                f"{file} was deleted or renamed by another program while it was opened"
+            ) from error
+        if isinstance(error, ZarrError):
+            raise
+        raise LocationError(f"{file} cannot be opened: {error.strerror or error}") from error
 
 
 def is_known_file(path: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from zarrfs.cf_times import integer_times
 from zarrfs.dimension_scales import NO_VARIABLE, create_empty_scale
 from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.mount.reading.content import ArraySegment, VirtualFileContent
@@ -23,17 +24,6 @@ from zarrfs.ngff.geometry import ArrayAxis
 from zarrfs.text import short_repr
 
 __all__ = ["NcView"]
-
-TIME_UNITS = {
-    "D": "days",
-    "h": "hours",
-    "m": "minutes",
-    "s": "seconds",
-    "ms": "milliseconds",
-    "us": "microseconds",
-    "ns": "nanoseconds",
-}
-"""Unit of a NumPy dtype -> unit of CF."""
 
 MAX_NAME_LENGTH = 256
 """The maximum length of a name (NC_MAX_NAME)."""
@@ -130,16 +120,8 @@ def _variable(dtype: np.dtype[Any]) -> _Variable | None:
     if dtype.kind == "S":
         return _Variable(np.dtype("S1"), {}, is_text=True)
     if dtype.kind in "mM":
-        unit, count = np.datetime_data(dtype)
-        if unit not in TIME_UNITS or count != 1:
-            return None
-        integers = np.dtype(np.int64).newbyteorder(dtype.byteorder)
-        missing = np.array(np.iinfo(np.int64).min, integers)[()]
-        if dtype.kind == "m":
-            attributes = {"units": TIME_UNITS[unit], "dtype": f"timedelta64[{unit}]"}
-        else:
-            attributes = {"units": f"{TIME_UNITS[unit]} since 1970-01-01", "calendar": "proleptic_gregorian"}
-        return _Variable(integers, {**attributes, "_FillValue": missing})
+        times = integer_times(dtype)
+        return None if times is None else _Variable(*times)
     if dtype.kind in "iu" or (dtype.kind == "f" and MIN_FLOAT_NBYTES <= dtype.itemsize <= 8):
         return _Variable(dtype)
     return None

@@ -15,7 +15,7 @@ from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import StoreError
 from zarrfs.tools.copying.block_grid import Block, Coords
 
-__all__ = ["CompareBlock", "CopyBlock", "CopyChunk", "check_equal", "is_stored"]
+__all__ = ["CompareBlock", "CopyBlock", "CopyChunk", "check_equal", "have_equal_values", "is_stored"]
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,25 @@ class CompareBlock:
 
 def check_equal(target: Array, block: Block, expected: np.ndarray[Any, Any]) -> None:
     """Raise StoreError if the values of a block of the target differ from the expected ones."""
-    actual = np.asarray(target[block])
-    if expected.dtype.hasobject or expected.dtype.names is not None:
-        is_equal = bool(np.array_equal(expected, actual))
-    else:
-        is_equal = expected.astype(actual.dtype).tobytes() == actual.tobytes()
-    if not is_equal:
+    if not have_equal_values(expected, np.asarray(target[block])):
         raise StoreError(f"{target.store.url}: {target.name} differs from the source at {block}")
+
+
+def have_equal_values(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+    """Return whether two arrays of the same shape have the same values; NaN equals NaN only with the same bits.
+
+    Values are copied only if an array is not contiguous or has another byte order than ``other``.
+    """
+    if one.dtype.hasobject or one.dtype.names is not None or not other.dtype.itemsize:
+        return bool(np.array_equal(one, other))
+    first, second = (
+        np.ascontiguousarray(values, other.dtype).reshape(-1).view(np.uint8) for values in (one, other)
+    )
+    # Eight bytes at a time: the result of a comparison by bytes would be as large as the values.
+    whole = len(first) // 8 * 8
+    return np.array_equal(first[:whole].view(np.uint64), second[:whole].view(np.uint64)) and np.array_equal(
+        first[whole:], second[whole:]
+    )
 
 
 def is_stored(target: Array, block: Block) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from zarrfs.cf_times import integer_times
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
@@ -196,7 +197,8 @@ def to_hdf5(
     values the attribute ``_FillValue``, so that netCDF4 and xarray read the same dataset. A coordinate (an array with
     the name of its only dimension) is a scale; a dimension without coordinate gets a scale without values. The
     attributes of a file ``.nc`` have types of netCDF. Those of other files have types of h5py, and dimensions also have
-    labels. Text is stored as UTF-8 of variable length.
+    labels. Text is stored as UTF-8 of variable length, and times as integers with the attribute ``units``, as xarray
+    stores them.
 
     ``skip_broken`` skips members that are broken or that HDF5 cannot represent; they are in ``missing`` of the result.
 
@@ -264,8 +266,10 @@ def _write_node(
             set_attributes(target.create_group(name, track_order=True), node.attrs, is_netcdf)
             report.append(f"{name}: group")
         else:
-            dataset = _write_dataset(h5py, target, name, node, compression, output)
-            set_attributes(dataset, dataset_attributes(node, is_netcdf), is_netcdf)
+            times = integer_times(node.dtype) if node.dtype.kind in "mM" else None
+            dataset = _write_dataset(h5py, target, name, node, compression, output, times and times[0])
+            attributes = dataset_attributes(node, is_netcdf) | (times[1] if times else {})
+            set_attributes(dataset, attributes, is_netcdf)
             size = " x ".join(map(str, node.shape)) or "scalar"
             report.append(f"{name}: {size} {node.spec.data_type.name}")
     except UnsupportedError as error:
@@ -276,23 +280,38 @@ def _write_node(
 
 
 def _write_dataset(
-    h5py: Any, target: Any, name: str, array: Array, compression: str | None, output: HDF5Output
+    h5py: Any,
+    target: Any,
+    name: str,
+    array: Array,
+    compression: str | None,
+    output: HDF5Output,
+    time_dtype: np.dtype[Any] | None,
 ) -> Any:
+    """Write the values of an array. ``time_dtype`` is the dtype of integers as which times are stored."""
     is_text = array.spec.data_type.name == "string" or array.dtype.kind == "U"
     if array.dtype.hasobject and not is_text:
         raise UnsupportedError(f"HDF5 has no data type for {array.spec.data_type.name}")
+    if array.dtype.kind in "mM" and time_dtype is None:
+        raise UnsupportedError(
+            f"netCDF has no unit for {array.dtype}; convert it to a unit from days to nanoseconds (D, h, m, s, ms, us, "
+            "ns)"
+        )
     chunks = _chunk_shape(array.chunks)
+    fill_value = None if is_text or array.dtype.names is not None else array.fill_value
+    if time_dtype is not None:
+        fill_value = np.array(fill_value, array.dtype).view(time_dtype)[()]
     has_elements = bool(array.shape) and 0 not in array.shape
     try:
         dataset = target.create_dataset(
             name,
             array.shape,
-            h5py.string_dtype() if is_text else array.dtype,
+            h5py.string_dtype() if is_text else time_dtype or array.dtype,
             chunks=tuple(min(c, n) for c, n in zip(chunks, array.shape, strict=True))
             if has_elements
             else None,
             compression=compression if has_elements else None,
-            fillvalue=None if is_text or array.dtype.names is not None else array.fill_value,
+            fillvalue=fill_value,
             track_order=True,
         )
     except (TypeError, ValueError) as error:
@@ -300,6 +319,8 @@ def _write_dataset(
     keeps_fill_value = not is_text and array.dtype.names is None
     for block in _blocks_to_copy(array, chunks, keeps_fill_value or _is_zero(array.fill_value)):
         values = array[block]
+        if time_dtype is not None:
+            values = np.asarray(values, array.dtype).view(time_dtype)
         try:
             dataset[block] = np.asarray(values).astype(object) if is_text else values
         except ValueError as error:

@@ -31,6 +31,11 @@ ERRORS = (KeyError, OSError, RuntimeError, TypeError, ValueError)
 """The errors of h5py for damaged files."""
 
 
+NON_COORDINATE = "_nc4_non_coord_"
+"""The begin of the name that netCDF-4 gives the dataset of a variable that has the name of a dimension, but is not its
+coordinate.
+"""
+
 ONLY_DIMENSION = b"This is a netCDF dimension but not a netCDF variable"
 """The begin of the attribute NAME of such a dataset. See "Dimensions without coordinate variables" of netCDF-4."""
 
@@ -68,7 +73,8 @@ def objects(h5py: Any, root: Any, allow_external: bool) -> Iterator[Entry]:
         if name is None:
             stack.pop()
             continue
-        entry = _entry(h5py, group, name, f"{parent}/{name}".strip("/"), seen, allow_external)
+        path = f"{parent}/{_variable_name(group, name)}".strip("/")
+        entry = _entry(h5py, group, name, path, seen, allow_external)
         members: list[str] = []
         if entry.kind == "group":
             try:
@@ -78,6 +84,18 @@ def objects(h5py: Any, root: Any, allow_external: bool) -> Iterator[Entry]:
         yield entry
         if entry.kind == "group":
             stack.append((entry.path, entry.item, iter(members)))
+
+
+def _variable_name(group: Any, name: str) -> str:
+    """Return the name of a netCDF variable; that of its dataset if the name is used for other values."""
+    variable = name.removeprefix(NON_COORDINATE)
+    if variable == name or not is_node_name(variable):
+        return name
+    try:
+        other = group.get(variable)
+    except ERRORS:
+        return name
+    return variable if other is None or _is_only_dimension(other) else name
 
 
 def is_node_name(name: str) -> bool:

@@ -21,6 +21,7 @@ class VerifyBatch:
     """Verifies chunks of one array. Thread-safe and picklable. See ``ChunkVerifier`` for the parameters."""
 
     def __init__(self, path: str, array: Array, other: Array | None, memory: int, listed: bool) -> None:
+        self.array, self.other = array, other
         self._arguments = path, array, other, memory, listed
         self._collected = _ErrorCollector()
         self._verifier = ChunkVerifier(path, self._collected.attach(array), other, memory, listed)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import product
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from zarrfs.engine.codecs.base import CodecError
 from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import ChunkDecodeError, StoreError, ZarrError
 from zarrfs.tools.copying.block_grid import Block, Coords
+from zarrfs.tools.copying.copy_tasks import have_equal_values
 from zarrfs.tools.verification.problems import Problem, ProblemKind
 
 __all__ = ["ChunkVerifier"]
@@ -93,7 +93,11 @@ class ChunkVerifier:
             values = np.asarray(self.array[region])
             found = errors()
             problems += [self._problem(coords, "corrupt", str(error)) for error in found]
-            if self.other is not None and not found and not _equal(values, np.asarray(self.other[region])):
+            if (
+                self.other is not None
+                and not found
+                and not have_equal_values(values, np.asarray(self.other[region]))
+            ):
                 bounds = ", ".join(f"{part.start}:{part.stop}" for part in region)
                 problems.append(
                     self._problem(
@@ -114,7 +118,7 @@ class ChunkVerifier:
         ]
         sides = [stop - start for start, stop in zip(starts, stops, strict=True)]
         if self.step is not None:
-            itemsize = max(1, self.array.dtype.itemsize)
+            itemsize = max(1, self.array.dtype.itemsize) * (1 if self.other is None else 2)
             for axis, step in enumerate(self.step):
                 rest = prod(sides[axis + 1 :])
                 fitting = max(1, self.memory // (itemsize * max(1, rest)) // step) * step
@@ -131,10 +135,3 @@ class ChunkVerifier:
             )
             for origin in product(*ranges)
         ]
-
-
-def _equal(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
-    if one.dtype.hasobject or one.dtype.names is not None:
-        return bool(np.array_equal(one, other))
-    # NaN equals NaN only with the same bits, as after a copy.
-    return one.astype(other.dtype).tobytes() == other.tobytes()

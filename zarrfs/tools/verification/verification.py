@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.locations import split_options
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.parallel import CORES, for_each
-from zarrfs.errors import ZarrError
+from zarrfs.errors import StoreError, ZarrError
 from zarrfs.tools.copying.block_grid import ChunkCoords, Coords
 from zarrfs.tools.copying.cluster.connection import check_task_timeout, connect_cluster
 from zarrfs.tools.copying.cluster.executor import ClusterExecutor
@@ -176,6 +177,7 @@ class _Run:
         )
         verify_batch = VerifyBatch(path, array, compared, self.memory, listed)
         self._verify_chunks(path, verify_batch, coords, progress_counter)
+        _check_presence(array, compared)
 
     def _chunks(self, array: Array, other: Array | None) -> Sequence[Coords]:
         """Return the chunks to verify in C order: those that are stored, in either of the arrays if their grids are
@@ -213,6 +215,9 @@ class _Run:
 
         def record(result: tuple[Sequence[Coords], list[Problem]]) -> None:
             batch, problems = result
+            if problems:
+                # The chunks of an array that is deleted meanwhile are missing; they are not listed as problems.
+                _check_presence(verify_batch.array, verify_batch.other)
             problems.sort(key=lambda problem: problem.chunk or ())
             self.report.problems += problems
             self.journal.add(_batch_key(path, batch), problems)
@@ -230,6 +235,16 @@ class _Run:
 
             for_each(verify_one, batch, CORES)
             record((batch, problems))
+
+
+def _check_presence(*arrays: Array | None) -> None:
+    """Raise StoreError if an array has been deleted since it was opened."""
+    for array in arrays:
+        if array is not None and formats.read_kind(array.store, array.path) != "array":
+            raise StoreError(
+                f"{array.store.url}: the array {array.path or '/'!r} was deleted by another program while it was "
+                "verified; run this again if it exists"
+            )
 
 
 def _batch_key(path: str, batch: Sequence[Coords]) -> BatchKey:
