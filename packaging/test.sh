@@ -15,6 +15,9 @@ set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 zarrfs_setup test
 
+# The tests start thousands of Python processes. Without bytecode, each of them would compile the modules it imports.
+unset PYTHONDONTWRITEBYTECODE
+
 quick=false
 if [ "${1-}" = --quick ]; then
     quick=true

@@ -23,7 +23,7 @@ import zarrfs.engine.formats
 import zarrfs.engine.stores
 import zarrfs.mount.views
 import zarrfs.storage
-from tests.test_architecture import IMPORTS
+from tests.test_architecture import module_imports
 from zarrfs.cli.main import COMMANDS, MODULES
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
 from zarrfs.engine.codecs.numcodecs.table import ADAPTERS, adapter_class
@@ -185,7 +185,7 @@ def unused_modules(imports: Mapping[str, Collection[str]], used: Collection[str]
 
 def test_every_module_is_used() -> None:
     """A module without a registry, such as a panel of the viewer, has to be imported by the module that uses it."""
-    assert unused_modules(IMPORTS, registered_modules()) == set()
+    assert unused_modules(module_imports(), registered_modules()) == set()
 
 
 def registered_modules() -> set[str]:
@@ -197,7 +197,7 @@ def registered_modules() -> set[str]:
 
 def test_modules_that_are_not_used_are_found() -> None:
     panel = "zarrfs_viewer.qt.panels.unregistered"
-    assert unused_modules({**IMPORTS, panel: set()}, registered_modules()) == {panel}
+    assert unused_modules({**module_imports(), panel: set()}, registered_modules()) == {panel}
     imports: dict[str, set[str]] = {"a": set(), "a.b": {"a.c"}, "a.c": set(), "a.d": set(), "a.d.e": set()}
     assert unused_modules(imports, {"a.b"}) == {"a.d.e"}
     assert unused_modules(imports, {"a.b", "a.d"}) == set()

@@ -115,16 +115,13 @@ def _decompression_bombs() -> Iterator[Case]:
             partial(v2, **_v2_codec("lz4"), chunk=hostile.lz4(declared)),
         )
     yield Case("v2 lz4 bomb", partial(v2, **_v2_codec("lz4"), chunk=partial(hostile.lz4_bomb, GIGABYTE)))
-    yield Case("v2 bz2 bomb", partial(v2, **_v2_codec("bz2"), chunk=bz2.compress(bytes(1 << 28))))
-    yield Case(
-        "v2 lzma bomb", partial(v2, **_v2_codec("lzma"), chunk=lzma.compress(bytes(1 << 28), preset=0))
-    )
+    yield Case("v2 bz2 bomb", partial(v2, **_v2_codec("bz2"), chunk=_bz2_bomb))
+    yield Case("v2 lzma bomb", partial(v2, **_v2_codec("lzma"), chunk=_lzma_bomb))
     yield Case(
         "v2 xz with a dictionary of gigabytes",
         partial(v2, **_v2_codec("lzma"), chunk=_xz_with_huge_dictionary()),
     )
-    valid = numcodecs.Blosc("zstd", 9, 0).encode(bytes(1 << 28))
-    yield Case("v2 blosc bomb", partial(v2, **_v2_codec("blosc"), chunk=bytes(valid)))
+    yield Case("v2 blosc bomb", partial(v2, **_v2_codec("blosc"), chunk=_blosc_bomb))
     yield Case(
         "v3 chunk of terabytes with ten bytes",
         partial(v3, shape=[10**6, 10**6], **hostile.grid(10**6, 10**6), codecs=gzip, chunk=b"0123456789"),
@@ -167,6 +164,21 @@ def _decompression_bombs() -> Iterator[Case]:
             chunk=hostile.blosc(nbytes=2**31 - 1),
         ),
     )
+
+
+# Compressing takes a second, so it is done when a case is used, and not when the tests are collected.
+
+
+def _bz2_bomb() -> bytes:
+    return bz2.compress(bytes(1 << 28))
+
+
+def _lzma_bomb() -> bytes:
+    return lzma.compress(bytes(1 << 28), preset=0)
+
+
+def _blosc_bomb() -> bytes:
+    return bytes(numcodecs.Blosc("zstd", 9, 0).encode(bytes(1 << 28)))
 
 
 def _xz_with_huge_dictionary() -> bytes:
