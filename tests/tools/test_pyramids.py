@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
@@ -30,9 +31,11 @@ from zarrfs.ngff.geometry import ArrayAxis
 from zarrfs.storage import MemoryStore
 from zarrfs.testing import CountingStore, FailingStore
 from zarrfs.tools import build_pyramid
+from zarrfs.tools.pyramids import tasks
 from zarrfs.tools.pyramids.downsampling import METHODS, Method, downsample
 from zarrfs.tools.pyramids.levels import level_paths, plan_levels
 from zarrfs.tools.pyramids.passes import LevelGrid, Pass, plan_passes
+from zarrfs.tools.pyramids.tasks import BuildBlock, LevelTarget, block_nbytes
 
 Values = np.ndarray[Any, Any]
 
@@ -540,3 +543,48 @@ def test_each_thread_processes_blocks_of_an_array_that_fits_into_the_memory() ->
     small = [LevelGrid((64 >> n,) * 3, (16, 16, 16), (1 if n == 0 else 2,) * 3) for n in range(2)]
     alone = plan_passes(small, True, (16, 16, 16), 2, memory)
     assert plan_passes(small, True, (16, 16, 16), 2, memory, threads=8) == alone
+
+
+@pytest.mark.parametrize("method", ["mean", "max", "mode", "nearest"])
+@pytest.mark.parametrize("shape", [(24, 33, 20), (5, 40, 41)])
+@pytest.mark.parametrize("nbytes", [1, 100, 3000])
+def test_large_blocks_are_read_in_parts(
+    nbytes: int, shape: tuple[int, ...], method: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A block has whole shards of a level, which can be larger than the memory."""
+    monkeypatch.setattr(tasks, "MIN_PART_NBYTES", nbytes)
+    values, target = volume(shape), MemoryStore()
+    build_pyramid(
+        new_array(MemoryStore(), values, chunks=(4, 8, 8)),
+        target,
+        axes="zyx",
+        chunks=(4, 4, 4),
+        shards=(8, 16, 16),
+        levels=3,
+        factors=(1, 2, 3) if shape[0] == 5 else (2, 2, 2),
+        method=method,
+        memory=1,
+        verify=True,
+    )
+    levels = [zarrfs.open_group(target)[str(number)][...] for number in range(3)]
+    np.testing.assert_array_equal(levels[0], values)
+    for finer, coarser in pairwise(levels):
+        factors = (1, 2, 3) if shape[0] == 5 else (2, 2, 2)
+        np.testing.assert_array_equal(coarser, downsample(finer, factors, method))
+
+
+def test_a_level_with_large_shards_is_built_in_bounded_memory() -> None:
+    memory, shape = 4 << 20, (64, 512, 512)
+    source = zarrfs.create_array(MemoryStore(), shape=shape, dtype="u2", chunks=(8, 128, 128), fill_value=7)
+    source[:, 0, 0] = 1
+    level = zarrfs.create_array(MemoryStore(), shape=(32, 256, 256), dtype="u2", chunks=(32, 256, 256))
+    block = tuple(slice(0, length) for length in shape)
+    build = BuildBlock(source, (LevelTarget(level, (2, 2, 2)),), "mean", memory, False)
+    tracemalloc.start()
+    try:
+        build(block)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < block_nbytes(shape, (2, 2, 2), 2, memory) + source.nbytes // 8 < source.nbytes
+    np.testing.assert_array_equal(level[...], downsample(source[...], (2, 2, 2), "mean"))

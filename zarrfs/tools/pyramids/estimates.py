@@ -16,8 +16,8 @@ from zarrfs.tools.copying.estimates import stored_nbytes
 from zarrfs.tools.copying.reports import ArrayEstimate
 from zarrfs.tools.copying.sampling import Sampling
 from zarrfs.tools.pyramids.execution import PyramidRun, pass_blocks
-from zarrfs.tools.pyramids.passes import BUFFERS, Pass
-from zarrfs.tools.pyramids.tasks import BuildBlock, LevelTarget
+from zarrfs.tools.pyramids.passes import Pass
+from zarrfs.tools.pyramids.tasks import BuildBlock, LevelTarget, block_nbytes
 
 __all__ = ["estimate_pyramid"]
 
@@ -37,7 +37,7 @@ def estimate_pyramid(run: PyramidRun, samples: Sampling) -> list[ArrayEstimate]:
         for number in range(first.first, first.last + 1)
     )
     blocks = pass_blocks(source, built, first.block)
-    work = BuildBlock(source, built, plan.method, False)
+    work = BuildBlock(source, built, plan.method, run.memory, False)
     measured = samples.measure(work, [level.array for level in built], blocks, CORES)
     total_seconds = measured.seconds * len(blocks)
     total_written = measured.nbytes_written * len(blocks)
@@ -54,7 +54,10 @@ def estimate_pyramid(run: PyramidRun, samples: Sampling) -> list[ArrayEstimate]:
                 ceil(BlockGrid(shape, pass_.block).total * share),
                 round(nbytes_read),
                 round(density * _written_elements(run, pass_)),
-                BUFFERS * prod(pass_.block) * source.dtype.itemsize + min(run.memory, source.nbytes),
+                block_nbytes(
+                    *(pass_.block, plan.levels[pass_.first].factors, source.dtype.itemsize, run.memory)
+                )
+                + min(run.memory, source.nbytes),
                 total_seconds * relative,
                 samples.threads(CORES),
                 measured.tasks if pass_ is first else 0,

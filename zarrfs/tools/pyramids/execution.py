@@ -138,11 +138,11 @@ class PyramidRun:
         ]
         resume = self.if_exists == "resume"
         for number, (source, built, block) in enumerate(passes):
-            work = BuildBlock(source, built, self.plan.method, resume)
+            work = BuildBlock(source, built, self.plan.method, self.memory, resume)
             self._run(f"pass {number + 1}", work, source, pass_blocks(source, built, block))
         if self.verify:
             for number, (source, built, block) in enumerate(passes):
-                comparison = CompareLevels(source, built, self.plan.method)
+                comparison = CompareLevels(source, built, self.plan.method, self.memory)
                 blocks = BlockGrid(source.shape, block)
                 self._run(f"pass {number + 1} (verifying)", comparison, source, blocks)
 
