@@ -28,7 +28,7 @@ def command(ctx: click.Context, shell: str) -> None:
 def completion_script(main: click.Command, shell: str) -> str:
     """Return the script that completes the arguments of ``zarrfs`` in one of ``SHELLS``.
 
-    The script asks the program for the completions, so that they are those of the installed version.
+    The script calls the program for the completions, so that they match the installed version.
     """
     completion = get_completion_class(shell)
     assert completion is not None

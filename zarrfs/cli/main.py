@@ -66,11 +66,13 @@ BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 """The environment variable that OpenBLAS, which is part of NumPy, reads when it is loaded."""
 
 CLOSED_PIPE_STATUS = 141
-"""The status if the reader of standard output, such as head, has closed it: what shells show after SIGPIPE."""
+"""The exit status if the reader of standard output, such as head, has closed it. Shells report this status after
+SIGPIPE.
+"""
 
 
 class _ClosedPipeError(Exception):
-    """Standard output was closed by its reader. It is not an OSError, for which click has a treatment of its own."""
+    """Standard output was closed by its reader. Not a subclass of OSError, because click handles OSError itself."""
 
 
 class _LocationType(click.types.StringParamType):
@@ -263,7 +265,7 @@ def _complete_writes() -> Iterator[None]:
         sys.stdout = stdout
         try:
             text.flush()
-        except OSError:  # It was raised before.
+        except OSError:  # The error was raised before.
             _discard_output()
         text.detach()
         buffered.detach()

@@ -114,8 +114,8 @@ def listed_array(array: zarrfs.Array) -> ListedArray:
 
 
 class Hierarchy:
-    """The members of groups. Arrays in consolidated metadata that differ from one that was opened in their attributes
-    only are not opened.
+    """The members of groups. An array in consolidated metadata is not opened if it differs from an opened array only in
+    its attributes.
     """
 
     def __init__(self) -> None:

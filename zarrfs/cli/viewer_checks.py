@@ -44,7 +44,7 @@ PLATFORM_PLUGINS = {"DISPLAY": "libqxcb.so", "WAYLAND_DISPLAY": "libqwayland*.so
 
 
 class ViewerCheck(NamedTuple):
-    """Whether there is a problem, what was found, and what to do."""
+    """The result of the check: whether there is a problem, a description, and what to do."""
 
     has_problem: bool
     found: str

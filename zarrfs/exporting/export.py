@@ -49,16 +49,17 @@ def export(
 ) -> list[str]:
     """Write the array at a location to a file, in the format of its suffix. Return the names of the written files.
 
-    A location that is an OME-NGFF image denotes its level ``level``; one that is a group with one array, this array.
-    The formats are those of the views of a mount (``.npy``, ``.tif``, ``.ome.tif``, ``.nii``, ``.nrrd``, ``.mha`` ...),
-    ``.nii.gz``, ``.npz`` (all arrays of a group), and ``.png`` or ``.jpg`` (one file for each plane). The headers
-    ``.mhd``, ``.nhdr``, ``.hdr`` and ``.vrt`` are written with a file of the elements, ``.raw``.
+    The location of an OME-NGFF image denotes its level ``level``, and that of a group with one array denotes this
+    array. The formats are those of the views of a mount (``.npy``, ``.tif``, ``.ome.tif``, ``.nii``, ``.nrrd``,
+    ``.mha`` ...), ``.nii.gz``, ``.npz`` (all arrays of a group), and ``.png`` or ``.jpg`` (one file for each plane).
+    The headers ``.mhd``, ``.nhdr``, ``.hdr`` and ``.vrt`` are written with a file of the elements, ``.raw``.
 
-    With ``dtype`` the values are converted to this data type of numbers: for formats that do not have that of the
-    array. Values that it cannot represent are an error; floats are rounded.
+    With ``dtype`` the values are converted to this numeric data type, for formats that lack the data type of the array.
+    Values that it cannot represent are an error; floats are rounded.
 
     The values are read part by part. A file appears when it is complete, except for the planes of a stack: each of them
-    appears when it is complete. ``progress`` receives the name of a file, the part that is done, and the whole.
+    appears when it is complete. ``progress`` is called with the name of a file, the number of bytes written, and the
+    size of the file.
 
     Raises LocationError if a file exists, OptionError for an unknown suffix or level, UnsupportedError if the format
     cannot represent the array, DataError for a value that ``dtype`` cannot represent, ChunkDecodeError for a corrupt

@@ -30,7 +30,7 @@ def new_file(path: str, replace: bool) -> Iterator[BinaryIO]:
     """Yield a temporary file in the directory of ``path``, which becomes ``path`` when the block succeeds.
 
     Raises LocationError as ``check_new``, or if the directory does not exist, and StoreError if the file cannot be
-    written. A block that fails leaves nothing behind, and an existing file as it is.
+    written. If the block fails, no file is left behind, and an existing file is unchanged.
     """
     check_new(path, replace)
     try:

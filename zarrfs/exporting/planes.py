@@ -25,7 +25,7 @@ SAMPLE_COUNTS = {".png": (3, 4), ".jpg": (3,), ".jpeg": (3,)}
 """The lengths of a last dimension that are the samples of a colour: RGB and RGBA."""
 
 MAX_READ_NBYTES = 64 << 20
-"""Planes that are read together have at most this size, or there is one."""
+"""Planes are read together up to this size, but at least one."""
 
 MAX_PLANES = 1_000_000
 
@@ -35,9 +35,9 @@ def write_planes(
 ) -> list[str]:
     """Write the planes of the last two dimensions as image files. Return their names.
 
-    An array of one plane is ``file``. The planes of other arrays are ``stem_0000.png``, or ``stem_c0_z0000.png`` if the
-    dimensions have names: with the index along each dimension, with leading zeros. A last dimension of length 3 or 4 is
-    the samples of a colour if it is not a spatial one.
+    An array of one plane is written to ``file``. The planes of other arrays are ``stem_0000.png``, or
+    ``stem_c0_z0000.png`` if the dimensions have names: with the index along each dimension, with leading zeros. A last
+    dimension of length 3 or 4 is the samples of a colour if it is not a spatial one.
 
     Raises UnsupportedError for other data types than those of the format, and if Pillow is missing.
     """

@@ -1,4 +1,4 @@
-"""The arrays that a location denotes, with the geometry that the groups around them define."""
+"""The arrays that a location denotes, with the geometry that the groups above them define."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from zarrfs.tools.member_arrays import only_array
 __all__ = ["presented_array"]
 
 MAX_ANCESTORS = 4
-"""The number of groups around an array that are searched for its metadata."""
+"""The number of groups above an array that are searched for its metadata."""
 
 
 def presented_array(node: Array | Group, level: int, name: str) -> PresentedArray:

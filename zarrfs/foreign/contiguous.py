@@ -21,7 +21,7 @@ def file_stamp(fd: int) -> tuple[int, int, int]:
 
 
 def path_stamp(path: str) -> tuple[int, int, int] | None:
-    """Return the same for a path; None if it does not exist any more."""
+    """Return the ``file_stamp`` of the file at a path; None if it does not exist any more."""
     try:
         status = os.stat(path)
     except OSError:

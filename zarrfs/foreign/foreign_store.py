@@ -1,7 +1,7 @@
 """A read-only store that presents arrays of another format as a Zarr v3 hierarchy.
 
 The documents are generated. A chunk is read from the file when its key is requested, so that the engine, its cache and
-the viewer need no other path for these files.
+the viewer need no special code for these files.
 """
 
 from __future__ import annotations

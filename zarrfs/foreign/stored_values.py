@@ -1,4 +1,4 @@
-"""Values that a header describes and that another part of the file, or another file, contains, possibly compressed."""
+"""Values that a header describes. Another part of the file, or another file, contains them, possibly compressed."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ RANKS = {"time": 0, "channel": 1, None: 1, "space": 2}
 
 @dataclass(frozen=True)
 class SourceImage:
-    """An array and what is known about it. ``omero`` are the channel metadata of OME-NGFF, and ``label`` the colours of
-    labels (``image-label``), or None.
+    """An array with the image metadata of its file. ``omero`` are the channel metadata of OME-NGFF, and ``label`` the
+    colours of labels (``image-label``), or None.
     """
 
     array: Array

@@ -1,8 +1,8 @@
 """Edits of OME-NGFF metadata: names, channels, axes, pixel sizes and units. Pure functions on attributes.
 
-Each function takes the attributes of a group, and returns changed ones. The argument is not changed, and what the edit
-does not concern stays as it is stored. The metadata are at the root of the attributes (0.4) or in the member ``ome``
-(0.5). All functions raise MetadataError if the metadata have no place for the value. Nothing is written.
+Each function takes the attributes of a group, and returns changed ones. The argument is not changed, and all other
+parts of the metadata stay as they are stored. The metadata are at the root of the attributes (0.4) or in the member
+``ome`` (0.5). All functions raise MetadataError if the metadata have no place for the value. Nothing is written.
 """
 
 from __future__ import annotations

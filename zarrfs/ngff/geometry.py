@@ -82,8 +82,8 @@ class ArrayAxis:
         unit: the name of the unit of ``scale`` and ``translation``, preferably a UDUNITS name, or None.
         scale: the distance between two elements. Never 0.
         translation: the position of the centre of the first element.
-        role: which axis of an image with up to five dimensions this is, or None for another one. No two axes have
-            the same role.
+        role: the role of the axis in an image with up to five dimensions (x, y, z, c, t), or None. No two axes have the
+            same role.
         orientation: the anatomical orientation (RFC-4) of a spatial axis, such as ``left-to-right``, or None.
         direction: the direction in anatomical space (RAS), a unit vector, if it is not the one of the orientation.
     """
@@ -152,8 +152,8 @@ class Geometry:
     def physical_grid(self, dimensions: Sequence[int], unit: str) -> PhysicalGrid:
         """Return the scale and translation along some dimensions in ``unit``.
 
-        An axis without a unit has the unit of the other ones if these have only one. If the unit of an axis is not
-        known then, or cannot be converted, all numbers are returned as they are stored, with None as their unit.
+        An axis without a unit gets the unit of the other axes if these have the same unit. If an axis still has no
+        unit, or its unit cannot be converted, all numbers are returned as stored, and the unit is None.
         """
         axes = [self.axes[dimension] for dimension in dimensions]
         units = {axis.unit for axis in axes if axis.unit is not None}

@@ -70,8 +70,8 @@ ORIENTATIONS = (
 """The values that RFC-4 defines."""
 
 MAX_DEVIATION = 1e-6
-"""Directions that differ less from that of an orientation have this orientation exactly: the numbers of NIfTI-1 are
-float32.
+"""Directions that differ from an orientation by less than this have exactly this orientation, because the numbers of
+NIfTI-1 are float32.
 """
 
 

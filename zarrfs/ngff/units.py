@@ -92,7 +92,9 @@ def convert(value: float, unit: str | None, target: str) -> float | None:
 
 
 def _decimal(value: float) -> Ratio:
-    """Return the shortest decimal number that stands for a value: 0.65 is 65 / 100, so that 0.65 µm is 0.00065 mm."""
+    """Return the shortest decimal number that represents a value as a ratio: 0.65 is 65 / 100, so that 0.65 µm is
+    0.00065 mm.
+    """
     mantissa, _, exponent = repr(float(value)).partition("e")
     whole, _, digits = mantissa.partition(".")
     numerator, denominator = _power(int(exponent or 0) - len(digits))

@@ -24,7 +24,7 @@ class VersionChange:
 
     Attributes:
         attributes: all attributes of the node after the conversion.
-        note: what was converted, or why nothing was; empty if the node has no OME-NGFF metadata.
+        note: what was converted, or why nothing was converted; empty if the node has no OME-NGFF metadata.
         axes: the axis names of the arrays, by path relative to the node.
     """
 

@@ -129,7 +129,7 @@ def _data_file(path: str, header: Mapping[str, Any], offset: int) -> tuple[str, 
 def _axes(header: Mapping[str, Any], ndim: int) -> list[ImageAxis]:
     """Return the axes from the slowest to the fastest one, which is the last one in C order.
 
-    A plane in a space of three dimensions has an axis z of length 1 in addition if x and y cannot state its position.
+    A plane in a space of three dimensions has an additional axis z of length 1 if x and y cannot state its position.
     """
     kinds = [str(kind).lower() for kind in header.get("kinds") or ["domain"] * ndim]
     is_spatial = [not (kind in SAMPLE_KINDS or "-" in kind or kind.endswith(COLOR_KINDS)) for kind in kinds]
@@ -160,7 +160,7 @@ def _oriented(
 ) -> list[ImageAxis]:
     """Return the spatial axes with position and orientation; none if the header states neither.
 
-    The third axis of a plane is in addition to them; see ``_axes``.
+    For a plane, they can include a third axis; see ``_axes``.
 
     As in ITK, a space without a name is left, posterior, superior, and axes without directions are those of this space.
     The axes have no orientation then, unless they are not those of the space.

@@ -18,7 +18,7 @@ MAX_XML = 1 << 26
 """The maximum number of characters of OME-XML. A longer document is ignored."""
 
 MAX_TAGS = 4096
-"""Tags of a page. tifffile has the same limit."""
+"""The maximum number of tags of a page. tifffile has the same limit."""
 
 MAX_SEGMENT_NBYTES = 1 << 28
 """A segment that may be decoded to more bytes is decompressed once to count them."""

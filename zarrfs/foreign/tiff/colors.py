@@ -1,8 +1,9 @@
 """The colours of TIFF images: colour maps (TIFF 6.0, section 5) and the lookup tables of ImageJ.
 
 The values of an image are never replaced by colours. A table from black to one colour is the colour of a channel. A map
-whose colours differ from one value to the next belongs to labels, as OME-NGFF has them. The metadata of OME-NGFF cannot
-represent a map whose colours change gradually, such as the "fire" of ImageJ: it displays intensities and is ignored.
+whose colours differ from one value to the next is that of labels, which OME-NGFF can represent. The metadata of
+OME-NGFF cannot represent a map whose colours change gradually, such as the "fire" of ImageJ: it displays intensities
+and is ignored.
 """
 
 from __future__ import annotations

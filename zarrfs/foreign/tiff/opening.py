@@ -34,7 +34,7 @@ def open_tiff(path: str, *, is_complete: bool = False) -> ForeignStore:
     """Return a store with the images of a TIFF file: one image at the root, or several as series.
 
     Files of the same directory that contain parts of the images are read too. Planes that OME-XML does not list read as
-    zeros. With ``is_complete`` they are an error and so are other files, and ``path`` may be a link to a file without a
+    zeros. With ``is_complete`` such planes and other files are errors, and ``path`` may be a link to a file without a
     name.
 
     Raises LocationError if a file is damaged, missing or in another directory, or tifffile is missing, and

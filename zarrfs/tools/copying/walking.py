@@ -33,7 +33,7 @@ def walk(group: Group, depth: int | None = None) -> Iterator[tuple[str, Array | 
 def _members(parent: str, group: Group) -> Iterator[tuple[str, Array | Group | Exception]]:
     try:
         names = group.names()
-    except Exception as error:  # any error is reported for the group
+    except Exception as error:  # any error is reported as an error of the group
         yield parent or "/", error
         return
     for name in names:

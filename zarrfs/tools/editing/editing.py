@@ -19,7 +19,8 @@ from zarrfs.ngff import Message, check_node, parse
 __all__ = ["Edit", "EditReport", "edit"]
 
 Edit = Callable[[Mapping[str, Any], Array | Group], Mapping[str, Any]]
-"""A function that receives attributes and the node, and returns changed attributes. Its arguments stay as they are."""
+"""A function that receives attributes and the node, and returns changed attributes. It does not modify its arguments.
+"""
 
 
 @dataclass(frozen=True)

@@ -152,7 +152,7 @@ def _copy_dataset(
     missing = encoded_missing(item, attributes[FILL_VALUE]) if FILL_VALUE in attributes else None
     fill_is_missing = FILL_VALUE in attributes and missing == encoded_missing(item, item.fillvalue)
     if features.fill_is_missing and names is not None and not fill_is_missing:
-        # xarray would take the fill value for a missing value, which the file does not state. It is null.
+        # Null: xarray would treat any fill value as the missing value, although the file states none.
         keeps_fill_value = False
         arguments["fill_value"] = None
     elif keeps_fill_value and item.fillvalue is not None:

@@ -31,8 +31,9 @@ MAX_NAME_NBYTES = 256
 def write_dimensions(file: Any, names: Mapping[str, Sequence[str | None]], *, labels: bool) -> None:
     """Attach a dimension scale to each dimension of the datasets.
 
-    A dimension whose name is taken by another length, dataset or group gets a scale of another name, and its name as
-    the label. If not all dimensions of a dataset are named, or netCDF does not allow a name, they get labels only.
+    If another scale of a different length, a dataset or a group has the name of a dimension, its scale gets another
+    name, and the name becomes the label. If not all dimensions of a dataset are named, or netCDF does not allow a name,
+    they get labels only.
 
     Args:
         names: the path of a dataset -> the names of its dimensions.
@@ -83,7 +84,8 @@ class _Scales:
             parent = _split(parent)[0]
         coordinate = self._coordinates.get((parent, name))
         if coordinate is None or coordinate.shape[0] != length:
-            # The name of a coordinate is not used again below it: netCDF4 takes the nearest dimension with the name.
+            # The name of a coordinate is not used again below it, because netCDF4 uses the nearest dimension with the
+            # name.
             scale = self._create_scale(group, name, length, is_taken=coordinate is not None)
         else:
             scale = coordinate

@@ -37,7 +37,9 @@ coordinate.
 """
 
 ONLY_DIMENSION = b"This is a netCDF dimension but not a netCDF variable"
-"""The begin of the attribute NAME of such a dataset. See "Dimensions without coordinate variables" of netCDF-4."""
+"""The beginning of the attribute NAME of a dataset that stores only a dimension. See "Dimensions without coordinate
+variables" of netCDF-4.
+"""
 
 
 @dataclass(frozen=True)

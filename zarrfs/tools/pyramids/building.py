@@ -96,8 +96,8 @@ def build_pyramid(
         sample_writes: as for ``convert``.
         storage_options: as for ``open``. Each location gets the options that it supports.
         dask: the address of a Dask scheduler or a ``distributed.Client``, whose workers build the levels.
-        task_timeout: the seconds after which the workers of ``dask`` that have not completed one task are taken to
-            hang: their tasks run on other workers. By default there is no limit.
+        task_timeout: the time limit in seconds for one task on a worker of ``dask``; None: no limit. A worker that
+            exceeds it counts as hanging, and its tasks run on other workers.
 
     Returns one line for each level.
 

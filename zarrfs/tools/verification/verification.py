@@ -66,8 +66,8 @@ def verify(
         storage_options: as for ``open``. Each location gets the options that it supports.
         dask: the address of a Dask scheduler (``tcp://host:8786``) or a ``distributed.Client``, whose workers decode
             and compare. They need zarrfs and access to both locations. This process writes the report.
-        task_timeout: the seconds after which the workers of ``dask`` that have not completed one task are taken to
-            hang: their tasks run on other workers. By default there is no limit.
+        task_timeout: the time limit in seconds for one task on a worker of ``dask``; None: no limit. A worker that
+            exceeds it counts as hanging, and its tasks run on other workers.
 
     Raises the errors of ``open``, NodeExistsError if the report file exists and ``resume`` is False, and StoreError if
     it cannot be written, or if the cluster was lost. Problems of the data are not raised.

@@ -1,5 +1,5 @@
-"""The division of the items of a run into Dask tasks. Each Dask task costs the scheduler several milliseconds, so that
-it has as many items as a thread processes in some seconds.
+"""The division of the items of a run into Dask tasks. Each Dask task costs the scheduler several milliseconds.
+Therefore it has as many items as a thread processes in some seconds.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ POLL_SECONDS = 0.02
 """The time between two checks for completed tasks if none is complete. The queued tasks keep the workers busy."""
 
 RESULT_SECONDS = 5.0
-"""The time for the transfer of the result of a completed task, after which its worker or the scheduler may hang."""
+"""If the transfer of the result of a completed task takes longer, its worker or the scheduler may hang."""
 
 REQUEST_SECONDS = 60.0
 """The time within which the scheduler must respond."""

@@ -1,4 +1,4 @@
-"""The Dask tasks of one run: their submission, also again on other workers, and the workers that hang."""
+"""The Dask tasks of one run: submission, resubmission to other workers, and detection of workers that hang."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ class Submission:
     def avoid(
         self, hanging: set[str], processing: Mapping[str, Sequence[str]]
     ) -> list[tuple[str, str | None]]:
-        """Avoid the workers that hang. Return the tasks that have to be submitted again, by their keys, with the worker
-        on which the limit was exceeded.
+        """Avoid the workers that hang. Return the keys of the tasks that have to be submitted again, each with the
+        worker on which it has exceeded the time limit, or None if it has not.
 
         Args:
             hanging: all workers on which a task exceeds the time limit.
@@ -103,9 +103,9 @@ class Submission:
 
 
 class TaskMonitor:
-    """Finds the workers on which an item takes longer than the time limit, or that do not respond for so long.
+    """Finds the workers on which an item takes longer than the time limit, or that do not respond within it.
 
-    It asks them in the background: a request to a worker that hangs is never answered.
+    It queries them in the background, because a worker that hangs never answers.
 
     Attributes:
         processing: the workers, with the keys of the tasks that they have, as the scheduler has last reported.

@@ -21,7 +21,7 @@ __all__ = ["Stall", "ask_worker", "deferred_interrupt", "request"]
 T = TypeVar("T")
 
 STALLED_SECONDS = 60.0
-"""The time without a completed task after which the workers that have tasks are named."""
+"""After this time without a completed task, a message names the workers that have tasks."""
 
 
 def request(client: Client, call: Callable[[], Awaitable[T]]) -> Future[T]:

@@ -23,7 +23,7 @@ _running_tasks: dict[str, dict[str, float]] = {}
 """The running Dask tasks of this process: job -> key of the task -> the time at which its current item was started."""
 
 _stopped_jobs: deque[str] = deque(maxlen=64)
-"""Jobs of which no further item is started: a task may arrive after its cancellation."""
+"""Jobs of which no further item is started, because a task may arrive after its cancellation."""
 
 _changed = threading.Condition()
 
@@ -113,8 +113,8 @@ async def running_seconds(job: str) -> list[float]:
 
 
 async def stop_job(job: str, seconds: float) -> bool:
-    """Start no further items of a job, and wait some seconds at most for those that run in this process. Return
-    whether none is left.
+    """Start no further items of a job, and wait at most ``seconds`` for those that run in this process. Return whether
+    all of them have ended.
     """
     _stopped_jobs.append(job)
     return await asyncio.to_thread(_wait_until_idle, job, seconds)
