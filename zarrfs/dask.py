@@ -109,7 +109,9 @@ def to_zarr(
         array = url
     else:
         if region is not None:
-            raise OptionError("region is the part of an open array; pass an array instead of a location")
+            raise OptionError(
+                "region is a part of an existing array; pass an open array instead of a location"
+            )
         array = _create(arr, url, component, storage_options, mode, options)
     if array.store.in_process and not _runs_in_this_process():
         raise UnsupportedError(

@@ -470,9 +470,7 @@ def test_the_exit_code_of_the_command_depends_on_the_schema_tier(tmp_path: Any) 
     bad = runner.invoke(command, [str(tmp_path / "bad")])
     assert bad.exit_code == 1
     assert "NOT valid" in bad.output
-    assert (
-        "/multiscales/0/datasets/0/coordinateTransformations: There must be exactly one scale" in bad.output
-    )
+    assert "/multiscales/0/datasets/0/coordinateTransformations: expected exactly one scale" in bad.output
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_invalid_arguments_write_nothing(tmp_path: Path) -> None:
         to_zarr(lazy, target)
     with pytest.raises(DataShapeError, match="compute_chunk_sizes"):
         to_zarr(lazy[lazy > 3], target)
-    with pytest.raises(OptionError, match="region is the part of an open array"):
+    with pytest.raises(OptionError, match="region is a part of an existing array"):
         to_zarr(lazy, tmp_path / "b", region=slice(0, 5))
     for region in (slice(None, None, -1), 9, [1, 2], True, (0, 0, 0)):
         with pytest.raises(OptionError, match="region"):

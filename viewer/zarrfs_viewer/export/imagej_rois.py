@@ -25,7 +25,7 @@ def _roifile() -> Any:
     try:
         return import_module("roifile")
     except ModuleNotFoundError as error:
-        raise UnsupportedError(f"ROI of ImageJ need the package roifile: {install_hint('roi')}") from error
+        raise UnsupportedError(f"ImageJ ROIs need the package roifile: {install_hint('roi')}") from error
 
 
 def write_rois(file: Path, regions: Sequence[Region], is_set: bool) -> None:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import zarrfs
 from zarrfs.errors import NodeExistsError, UnsupportedError
 from zarrfs.ngff.orientation import directions_attribute
+from zarrfs.plugins import install_hint
 from zarrfs.text import safe_text
 from zarrfs_viewer.display.resolve import plane_key
 from zarrfs_viewer.export.metadata import OME_DTYPES, ngff_document, physical_sizes, tiff_axes, tiff_channels
@@ -210,7 +211,7 @@ def export_tiff(
     try:
         import tifffile
     except ImportError as error:
-        raise UnsupportedError("TIFF export needs the package tifffile: pip install tifffile") from error
+        raise UnsupportedError(f"TIFF export needs the package tifffile: {install_hint('tiff')}") from error
     source = region.dtype
     if source.names is not None:
         raise UnsupportedError(f"TIFF does not support the data type {source}; export as npy or OME-Zarr")

@@ -18,7 +18,7 @@ from zarrfs.engine.formats.json_document import (
     document_limit,
 )
 from zarrfs.engine.formats.repeated_objects import copied
-from zarrfs.engine.json_checks import expect_object
+from zarrfs.engine.json_checks import describe_json, expect_object
 from zarrfs.engine.model import ArraySpec, GroupSpec, ListedNodes, NodeSpec
 from zarrfs.errors import MetadataError
 from zarrfs.logs import logger
@@ -119,7 +119,10 @@ def inline_consolidated(
     if value is None:
         return None
     if not isinstance(value, Mapping) or value.get("kind", "inline") != "inline":
-        logger.warning("%s: /consolidated_metadata is of an unsupported kind and is ignored", where)
+        logger.warning(
+            '%s: /consolidated_metadata is ignored: expected an object of the kind "inline", found %s',
+            *(where, describe_json(value.get("kind") if isinstance(value, Mapping) else value)),
+        )
         return None
     entries = value.get("metadata")
     if not isinstance(entries, Mapping) or not all(

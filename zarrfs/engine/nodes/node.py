@@ -58,7 +58,10 @@ def reopen_node(
     if spec is None:
         raise NodeNotFoundError(f"{where}: the node was deleted after it was pickled")
     if not isinstance(spec, kind.spec_type):
-        raise NodeTypeError(f"{where}: the stored node is of another kind than the pickled one")
+        found, expected = ("group", "array") if kind.spec_type is ArraySpec else ("array", "group")
+        raise NodeTypeError(
+            f"{where}: found a {found}, expected the {expected} that was pickled; open it again"
+        )
     cache = default_cache() if cache_size is None else ChunkCache(cache_size)
     node = kind(store, path, spec, cache, read_only or store.read_only, access)
     return node._share_store(OpenStore(store))

@@ -194,7 +194,7 @@ class _Ending:
     def _exit(self) -> None:
         if self._finished.wait(EXIT_SECONDS):
             return
-        logger.info("%s: requests in progress are given up", self.target)
+        logger.info("%s: requests in progress are abandoned", self.target)
         if self._is_writable:
             try:
                 self.flush()

@@ -26,7 +26,11 @@ class HiddenNames:
         """Hide a path. Raises RefusedError if there are too many."""
         with self._lock:
             if path not in self._paths and len(self._paths) >= MAX_HIDDEN_NAMES:
-                raise RefusedError(f"{path}: too many names of arrays that exist were removed", errno.ENOSPC)
+                raise RefusedError(
+                    f"{path}: {MAX_HIDDEN_NAMES} names of existing arrays have been removed; remove all files of an "
+                    "array to delete it, or mount again to show the removed names",
+                    errno.ENOSPC,
+                )
             self._paths.add(path)
 
     def show(self, path: str) -> None:

@@ -236,7 +236,9 @@ def axes_findings(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
         return
     space_axes_count = sum(axis.get("type") == "space" for axis in axes)
     if not 2 <= space_axes_count <= 3:
-        yield Finding(location + "/axes", "There must be 2 or 3 axes of type 'space'.")
+        yield Finding(
+            location + "/axes", f"expected two or three axes of type 'space', found {space_axes_count}"
+        )
 
 
 def scale_findings(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
@@ -254,7 +256,7 @@ def scale_findings(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
         if all(kind in ("scale", "translation") for kind in types) and types.count("scale") != 1:
             yield Finding(
                 f"{owner_location}/coordinateTransformations",
-                f"There must be exactly one scale transformation, found {types.count('scale')}.",
+                f"expected exactly one scale transformation, found {types.count('scale')}",
             )
 
 

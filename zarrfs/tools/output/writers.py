@@ -12,6 +12,7 @@ import numpy as np
 
 from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import OptionError, UnsupportedError
+from zarrfs.plugins import install_hint
 from zarrfs.tools.output.selections import Selection, selected_shape, split_selection
 
 __all__ = ["FORMATS", "OutputFormat", "write_values"]
@@ -143,7 +144,7 @@ def _write_tiff(array: Array, selection: Selection, file: BinaryIO, memory: int)
         import tifffile
     except ImportError:
         raise UnsupportedError(
-            "writing TIFF needs the package tifffile; install it, or use npy or raw"
+            f"writing TIFF needs the package tifffile: {install_hint('tiff')}; or use npy or raw"
         ) from None
     shape = selected_shape(selection)
     if array.dtype.kind not in TIFF_KINDS or len(shape) < MAX_CSV_DIMENSIONS or 0 in shape:

@@ -48,7 +48,7 @@ class PyramidActions(QObject):
         """Ask where to write the levels of the displayed image, and build them."""
         image, dataset = self._session.image, self._session.dataset
         if self._dialog is not None:
-            self._session.show_message("A pyramid is being built.")
+            self._session.show_message("A pyramid is being built. Wait until it is complete, or cancel it.")
         elif image is None or dataset is None:
             self._session.show_message("No image is open.")
         elif len(image.levels) > 1:

@@ -51,7 +51,9 @@ DERIVED = ("views", "not_available")
 def parse_document(path: str, content: bytes) -> dict[str, Any]:
     """Return the JSON object in a file. Raises RefusedError."""
     if len(content) > MAX_DOCUMENT_NBYTES:
-        raise RefusedError(f"{path}: {len(content)} bytes exceed {MAX_DOCUMENT_NBYTES}", errno.EFBIG)
+        raise RefusedError(
+            f"{path}: expected at most {MAX_DOCUMENT_NBYTES} bytes, found {len(content)}", errno.EFBIG
+        )
     try:
         document = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:

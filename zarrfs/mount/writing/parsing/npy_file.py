@@ -35,7 +35,7 @@ def read_npy(file: PendingFile) -> np.ndarray[Any, Any]:
             read_header: Any = np.lib.format._read_array_header  # type: ignore[attr-defined]
             shape, is_fortran, dtype = read_header(stream, version, max_header_size=MAX_HEADER_NBYTES)
         else:
-            raise NpyError(f"its version {version} is unknown")
+            raise NpyError(f"expected version 1.0, 2.0 or 3.0 of the format, found {version[0]}.{version[1]}")
     except (ValueError, TypeError, SyntaxError) as error:
         raise NpyError(f"it has no valid header of a NumPy file: {error}") from error
     if dtype.hasobject:
