@@ -86,7 +86,7 @@ def storage_options(origin: str, values: Mapping[str, str]) -> dict[str, Any]:
 def remember(origin: str, values: Mapping[str, str], in_keyring: bool) -> None:
     """Use credentials for an origin until the process ends, and store them in the keyring on request.
 
-    Blocks. Raises UnsupportedError if there is no keyring; the credentials are used nevertheless.
+    Blocks. Raises UnsupportedError if there is no keyring; the credentials are then used until the process ends.
     """
     given = {name: value for name, value in values.items() if value}
     with _lock:

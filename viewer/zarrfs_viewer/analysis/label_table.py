@@ -1,4 +1,4 @@
-"""The labels of a label image: their sizes, centroids and properties. The functions that read block."""
+"""The labels of a label image: their sizes, centroids and properties. Functions that read values block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measurements: profiles along lines and statistics of regions. Also exports the functions of ``readout``.
+"""Measurements: profiles along lines and statistics of regions. Re-exports the functions of ``readout``.
 
 Positions are data coordinates; see ``state.view_state``. Functions that read block; call them from a worker thread.
 """

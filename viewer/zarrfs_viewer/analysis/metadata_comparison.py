@@ -14,7 +14,7 @@ from zarrfs.engine.json_checks import pointer
 __all__ = ["ComparedValue", "compare_nodes", "compare_values", "node_values"]
 
 MAX_VALUES = 20_000
-"""Values of a node that are compared. Further ones are ignored."""
+"""The maximum number of values of a node that are compared. Further ones are ignored."""
 
 MAX_DEPTH = 60
 """Values that are nested deeper are compared as a whole."""

@@ -22,7 +22,7 @@ CONTAINERS = frozenset(("sharding_indexed", "n5_default"))
 CHECKSUMS = frozenset(("crc32c", "crc32", "adler32", "fletcher32", "jenkins_lookup3"))
 LEVEL_NAMES = ("level", "clevel", "preset")
 MAX_MESSAGES = 50
-"""Messages of the check in the summary. The tab Check has all."""
+"""The maximum number of messages of the check in the summary. The tab Check lists all of them."""
 
 
 def node_summary(node: zarrfs.Array | zarrfs.Group) -> dict[str, Any]:

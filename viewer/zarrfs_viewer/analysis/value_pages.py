@@ -18,10 +18,11 @@ __all__ = ["ValuePage", "curve", "page_csv", "page_rows", "read_page"]
 
 MAX_ELEMENTS = 1 << 20
 MAX_OBJECTS = 1 << 16
-"""Elements of a page. Objects, such as strings of any length, take more memory."""
+"""The maximum number of elements of a page; fewer for objects, such as strings of any length, which take more memory.
+"""
 MAX_PAGE_BYTES = 1 << 26
 MAX_COLUMNS = 500
-"""Columns of a table. Further ones are not displayed."""
+"""The maximum number of columns of a table. Further ones are not displayed."""
 
 
 @dataclass(frozen=True, eq=False)

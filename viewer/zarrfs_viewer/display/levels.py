@@ -12,8 +12,9 @@ from zarrfs_viewer.state.view_state import ViewIntent, Viewport
 __all__ = ["FrameGrid", "choose_level", "frame_grid", "levels_in_use", "pixel_aspect", "visible_spans"]
 
 MIN_LEVEL_PIXELS_PER_DEVICE_PIXEL = 0.75
-"""A level is used while a device pixel covers at least this part of one of its pixels. A larger value needs up to
-1.8 times as many tiles; a smaller value is visible as blur."""
+"""A level is used while a device pixel covers at least this fraction of one of its pixels. Larger fractions need up to
+1.8 times as many tiles; smaller ones are visible as blur.
+"""
 HYSTERESIS = 1.2
 """The level changes when the zoom has passed the threshold by this factor."""
 MAX_BACKDROP_PIXELS = 1 << 20

@@ -43,7 +43,7 @@ def linked_axes(image: Image, displayed: AxisPair, turns: int = 0) -> tuple[Axis
 
 
 def linked_orientations(turns: int, mirrored: bool) -> tuple[Orientation, Orientation]:
-    """Return the orientations (quarter turns, mirrored) of the right pane and of the bottom pane for that of the main
+    """Return the orientations (quarter turns, mirrored) of the right pane and the bottom pane, given that of the main
     pane. Positions along a common axis increase in the same direction; the depth increases to the right and down.
     """
     row, column = (0, 1), (-1 if mirrored else 1, 0)
@@ -57,7 +57,7 @@ def linked_orientations(turns: int, mirrored: bool) -> tuple[Orientation, Orient
 def complementary_slab(image: Image, intent: ViewIntent) -> ViewIntent:
     """Return the intent of the fourth pane: a maximum projection of a slab around the slice.
 
-    If the intent has a projection already, the result is its slice.
+    If the intent already has a projection, the result displays its slice without a projection.
     """
     if intent.projection is not None:
         return replace(intent, projection=None)

@@ -60,9 +60,8 @@ def _resting_axis(image: Image, intent: ViewIntent) -> int | None:
 
 
 def _next_chunk(image: Image, level: int, axis: int, position: float, step: float) -> list[float]:
-    """Return the data coordinate of the first slice of the next chunk.
-
-    The list is empty at the end of the image, and if steps are longer than a quarter of a chunk.
+    """Return a list with the data coordinate of the first slice of the next chunk. It is empty at the end of the image,
+    and if steps are longer than a quarter of a chunk.
     """
     depth, length = image.levels[level].chunks[axis], image.levels[level].shape[axis]
     if abs(step) > max(1.0, depth * image.downsampling(level, axis) / 4):

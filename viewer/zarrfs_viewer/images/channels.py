@@ -19,8 +19,9 @@ PALETTES = {
     "red-green-blue": ("#FF0000", "#00FF00", "#0000FF", "#FFFF00", "#FF00FF", "#00FFFF"),
     "cyan-magenta-yellow": ("#00FFFF", "#FF00FF", "#FFFF00", "#FF4040", "#00FF00", "#4060FF"),
 }
-"""Colours of channels without a declared colour, by name. People with colour vision deficiency can distinguish the
-first two of the first one."""
+"""The colours of channels without a declared colour, by the name of the palette. In the first palette, people with
+colour vision deficiency can distinguish the first two colours.
+"""
 _palette = [PALETTES["green-magenta"]]
 MAX_INITIALLY_VISIBLE = 3
 """The number of channels without metadata that are visible at first."""

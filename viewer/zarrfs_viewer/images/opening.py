@@ -42,7 +42,7 @@ OpenedDataset = tuple[Dataset, Image | None, tuple[Image, ...], tuple[str, ...]]
 def import_engine() -> None:
     """Import the modules that are needed to open the first data set and to read its first tile.
 
-    The modules of a window do not import it, because it takes as long as everything else that a window needs.
+    The modules of a window do not import them, because this takes as long as everything else that a window needs.
     """
     for name in ENGINE_MODULES:
         import_module(name)
@@ -73,7 +73,7 @@ def open_dataset(
 def open_with_credentials(location: str | Store, path: str) -> Any:
     """Open the node at a path of a location, with the credentials of its server. Raises ZarrError.
 
-    The error for a request that was refused states how to give credentials.
+    If the server refused a request, the error states how to enter credentials.
     """
     from zarrfs.foreign.opening import open_node  # the engine takes long to import
 

@@ -66,8 +66,9 @@ class Rank(IntEnum):
 class TileRequest:
     """A request for a tile with its priority. ``distance`` is from the viewport's centre, in device pixels.
 
-    With ``keeps_chunks`` the whole chunks of the tile enter the cache, because other planes of them follow: with this
-    read if the tile is prefetched, otherwise with the next one, because decoding a part of a chunk is faster.
+    With ``keeps_chunks`` the whole chunks of the tile enter the cache, because other planes of these chunks follow. A
+    prefetched tile does this with its read; a visible tile leaves it to the next read, because decoding a part of a
+    chunk is faster.
     """
 
     key: TileKey

@@ -39,7 +39,8 @@ class DisplayedImage(QObject):
         dataset: the dataset that was opened last, or None.
         image: the displayed image, or None.
         overlays: the label images of ``image``.
-        added: the places (location, path) of the last label images, which ``add_overlay`` has added.
+        added: the places (location, path) of the label images that ``add_overlay`` has added, which are the last of
+            ``overlays``.
         intent: the display settings of ``image``; None without an image.
         pending_viewport: the viewport of a restored view. ``Panes`` applies it and sets it to None.
         find_settings: returns the settings of an image (location, path) that the user has changed before, or None.
@@ -54,7 +55,7 @@ class DisplayedImage(QObject):
         overlays_changed: a label image was added to the displayed image.
         intent_changed: the intent changed; also emitted after ``image_changed`` and ``axes_changed``.
         message_changed: (text, is_warning) a message for the user; an empty text clears the message.
-        outcome_reported: (text, is_warning) how work of a long time, such as an export, ended.
+        outcome_reported: (text, is_warning) how a long operation, such as an export, ended.
     """
 
     dataset_changed = pyqtSignal()
@@ -84,7 +85,9 @@ class DisplayedImage(QObject):
         self.message_changed.emit(text, is_warning)
 
     def report_outcome(self, text: str, is_warning: bool = False) -> None:
-        """Show how work of a long time ended. Other messages do not replace it: it remains until the user closes it."""
+        """Show how a long operation ended. The message remains until the user closes it; other messages do not replace
+        it.
+        """
         self.outcome_reported.emit(text, is_warning)
 
     def withdraw_message(self, text: str) -> None:

@@ -39,8 +39,8 @@ class Session(DisplayedImage):
     Attributes:
         worker: calls functions on threads.
         streamer: reads the tiles of the displayed images.
-        requested: the location that was to be opened last, or an empty text.
-        refused: the location that could not be opened last, until it is opened; or an empty text.
+        requested: the last location that the user asked to open, or an empty text.
+        refused: the last location that could not be opened, until it is opened; otherwise an empty text.
 
     Signals:
         opened: (location, node, number) a location was opened. Numbers count the requests: several locations can finish

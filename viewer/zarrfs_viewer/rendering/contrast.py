@@ -200,8 +200,8 @@ def _finest_level_within(image: Image, axes: tuple[int, ...], max_pixels: int) -
 
 
 def _evenly_spaced(length: int, max_planes: int, axis_count: int) -> list[int]:
-    """Return evenly spaced indices along one axis, so few that ``axis_count`` axes have at most ``max_planes``
-    combinations.
+    """Return evenly spaced indices along one axis. If ``axis_count`` axes have as many, they have at most
+    ``max_planes`` combinations.
     """
     count = min(length, max(1, int(max_planes ** (1 / max(1, axis_count)) + 1e-9)))
     return [int((number + 0.5) * length / count) for number in range(count)]

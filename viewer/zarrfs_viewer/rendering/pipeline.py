@@ -23,8 +23,8 @@ from zarrfs_viewer.streaming.streamer import TileError, TileStreamer
 __all__ = ["Frame", "ViewPipeline"]
 
 PREFETCH_DELAY_SECONDS = 0.005
-"""Tiles are prefetched this long after a complete frame, when a window has drawn it. Prefetching at the same time would
-double the time of a step between slices that are in memory.
+"""Tiles are prefetched this many seconds after a complete frame, when a window has drawn the frame. Prefetching at the
+same time would double the time of a step between slices that are in memory.
 """
 
 DisplayRequest = tuple[Image, ViewIntent, Viewport, tuple[Image, ...]]

@@ -13,7 +13,7 @@ MAX_STEPS = 200
 """Older steps are forgotten."""
 
 MAX_PAUSE_SECONDS = 1.0
-"""Changes of one setting with shorter pauses, such as the drag of a slider, are one step."""
+"""Changes of one setting with shorter pauses between them, such as the drag of a slider, are one step."""
 
 
 class History:

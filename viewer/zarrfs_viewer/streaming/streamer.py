@@ -84,7 +84,7 @@ class TileStreamer:
             return frozenset(key for key in keys if key in self._cache)
 
     def failures(self, keys: Sequence[TileKey]) -> tuple[TileError, ...]:
-        """Return the errors of those tiles that have failed."""
+        """Return the errors of those of the tiles that have failed."""
         if not self._failed:
             return ()
         with self._lock:
@@ -232,7 +232,7 @@ class TileStreamer:
                         return
                     if number >= self._worker_count:
                         self._threads.remove(threading.current_thread())
-                        self._lock.notify()  # another worker serves the request that has woken this one
+                        self._lock.notify()  # another worker has taken the request for which this one was woken
                         return
                     request = self._pop()
                     if request is None:

@@ -35,8 +35,8 @@ def read_tile(
 ) -> tuple[AnyArray | None, ReadFailure | None]:
     """Return the tile and the failed part of it. Failed chunks are zero. The tile is None if all of it failed.
 
-    With ``keeps_chunks`` the chunks are decoded completely and cached: at once, or for a visible tile, of which the
-    values are needed soon, with the next read of a part of them. Every exception is returned as a failure, so that it
+    With ``keeps_chunks`` the chunks are decoded completely and cached: by this read, or, if the tile is visible and its
+    values are needed soon, by the next read of a part of them. Every exception is returned as a failure, so that it
     does not end the worker thread.
     """
     rows, columns = image.grid(key.plane.level, key.plane.displayed).rect(key.row, key.column)

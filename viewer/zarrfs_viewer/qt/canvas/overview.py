@@ -22,7 +22,7 @@ from zarrfs_viewer.streaming.streamer import TileStreamer
 __all__ = ["OverviewMap"]
 
 SIZE = 150
-"""Pixels of the longer side."""
+"""The length of the longer side in pixels."""
 MARGIN = 12
 DELAY_MILLISECONDS = 120
 """The map is drawn when the slice has not changed for this long, so that it does not delay steps."""

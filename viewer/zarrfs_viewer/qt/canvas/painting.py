@@ -190,7 +190,7 @@ def draw_picture_overlay(painter: QPainter, viewport: Viewport, overlay: Picture
     painter.save()
     picture = overlay.picture
     if overlay.blending == "additive":
-        # Qt would interpolate between the image and the sum, which has been limited to 255 before.
+        # Qt would interpolate between the image and the sum, after limiting the sum to 255.
         picture = _darkened(picture, overlay.opacity)
     else:
         painter.setOpacity(overlay.opacity)

@@ -13,7 +13,7 @@ from zarrfs_viewer.state.view_state import Viewport
 __all__ = ["CanvasPointer"]
 
 MAX_CLICK_DISTANCE = 4
-"""Pixels. A press and release at a smaller distance is a click."""
+"""The maximum distance in pixels between the press and the release of a click."""
 
 
 class CanvasPointer(QObject):

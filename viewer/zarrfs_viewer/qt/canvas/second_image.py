@@ -31,7 +31,7 @@ from zarrfs_viewer.streaming.streamer import TileError
 __all__ = ["SecondImage"]
 
 OPACITY = 0.5
-"""Of a second image beside the first one or over it, until another one is chosen."""
+"""The initial opacity of each second image."""
 
 
 class SecondImage(QObject):

@@ -19,9 +19,9 @@ __all__ = ["POINTER", "VALUE", "Value", "add_all", "item_at", "show_matching"]
 POINTER = Qt.ItemDataRole.UserRole
 VALUE = Qt.ItemDataRole.UserRole + 1
 MAX_TREE_ITEMS = 20_000
-"""Items of the tree. All are created at once. The document contains the rest."""
+"""The maximum number of items of the tree, which are created at once. The document contains the rest."""
 MAX_TREE_DEPTH = 60
-"""Levels of the tree. Deeper values are displayed as JSON."""
+"""The maximum number of levels of the tree. Deeper values are displayed as JSON."""
 MAX_VALUE = 400
 """The maximum number of characters of a value in the tree. The tooltip contains up to
 ``MAX_TEXT``; the menu copies the whole value.

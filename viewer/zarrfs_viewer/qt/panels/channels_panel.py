@@ -19,7 +19,7 @@ from zarrfs_viewer.state.view_state import ChannelSettings
 __all__ = ["ChannelsPanel"]
 
 MIN_FILTERED_CHANNELS = 5
-"""From this number of channels on there are a filter and buttons to show all or none."""
+"""The minimum number of channels for a filter and buttons that show all or none of them."""
 
 
 class ChannelsPanel(QWidget):

@@ -30,7 +30,7 @@ MIN_SLIDER_WIDTH = 40
 SPACING = 6
 """Pixels between the widgets of the slab."""
 LABEL_WIDTH = 80
-"""Pixels. The label becomes wider for longer texts, but not narrower again, so that the slider does not move."""
+"""The initial width in pixels. Longer texts widen the label for good, so that the slider does not move again."""
 MAX_AXIS = 20
 """The maximum number of characters of the name of an axis beside its slider. The tooltip contains the whole name."""
 

@@ -52,10 +52,10 @@ SUFFIXES: dict[ExportFormat, tuple[str, ...]] = {
     "npy": (".npy",),
     "ome-zarr": (".zarr",),
 }
-"""The suffixes that names of each format can have. Without one of them, a name gets the suffix of ``FORMATS``."""
+"""The accepted suffixes of each format. A name without one of them gets the suffix of ``FORMATS``."""
 
 MAX_PNG_PIXELS = 1 << 28
-"""Pixels. A PNG is rendered in memory."""
+"""The maximum number of pixels of a PNG, which is rendered in memory."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ __all__ = ["Gallery"]
 
 PATH = Qt.ItemDataRole.UserRole
 BATCH = 50
-"""Items that are added, or arranged, by one event."""
+"""The number of items that one event adds or arranges."""
 
 
 class Gallery(QListWidget):

@@ -15,7 +15,7 @@ __all__ = ["GoToDialog"]
 PIXEL_DECIMALS, PHYSICAL_DECIMALS = 1, 6
 
 MIN_WIDTH = 300
-"""Pixels. A narrower dialog would truncate its title."""
+"""The minimum width in pixels. A narrower dialog would truncate its title."""
 
 
 class GoToDialog(QDialog):

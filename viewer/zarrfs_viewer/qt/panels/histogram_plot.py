@@ -23,14 +23,14 @@ HEIGHT = 120
 PADDING_PART = 0.03
 """The part of the range that is left free at each side."""
 MIN_TICK_DISTANCE = 60
-"""Pixels between the labels of the axis."""
+"""The minimum distance in pixels between the labels of the axis."""
 MIN_STEP, MAX_STEP = 1e-300, 1e300
 """Smaller and larger distances of values have no labels: their calculation could overflow."""
 TICK_LENGTH = 4
 HANDLE_SIZE = 12
-"""Pixels of the triangles beside a line, which are a larger target for the mouse."""
+"""The size in pixels of the triangles beside a line, which are a larger target for the mouse."""
 MAX_GRAB_DISTANCE = 9
-"""Pixels between the pointer and the line that it drags."""
+"""The maximum distance in pixels between the pointer and the line that it drags."""
 BARS = QColor(130, 150, 190, 160)
 LINE_ON_DARK, LINE_ON_LIGHT = QColor(150, 180, 240), QColor(45, 95, 190)
 HOVERED_ON_DARK, HOVERED_ON_LIGHT = QColor(255, 230, 90), QColor(200, 100, 0)

@@ -35,7 +35,7 @@ BRANCH, LEAF = LEAF, LEAF | Qt.ItemFlag.ItemNeverHasChildren
 """The flags of rows. They are constants, because the view asks for them several times per row when it lays out rows."""
 
 MAX_NODES_PER_REQUEST = 16
-"""Nodes that a worker thread opens before the rows are updated."""
+"""The number of nodes that a worker thread opens before the rows are updated."""
 
 
 class HierarchyModel(QAbstractItemModel):

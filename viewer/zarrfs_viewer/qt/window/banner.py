@@ -16,7 +16,7 @@ VISIBLE_MILLISECONDS = 6000
 MAX_WIDTH = 760
 MARGIN = 10
 MAX_KEPT = 20
-"""Lines of messages that are kept together until the user closes them."""
+"""The maximum number of lines of the messages that are kept until the user closes them."""
 MOVING_EVENTS = (QEvent.Type.Resize, QEvent.Type.Show, QEvent.Type.Hide)
 """Events of the parent, or of the banner above, that change the place of a banner."""
 STYLES = {True: "#8a3f1d", False: "#2d4a7a"}

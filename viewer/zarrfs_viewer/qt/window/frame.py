@@ -30,7 +30,7 @@ STATUS_BAR_HEIGHT = 27
 """The height with its fields. Without it, the page above the empty bar would move when the fields are added."""
 
 IMPORT_POLL_MILLISECONDS = 5
-"""Interval at which the event loop examines whether the modules are imported."""
+"""The interval at which the event loop checks whether the modules are imported."""
 
 
 class WindowFrame(QMainWindow):

@@ -1,7 +1,7 @@
 """The main window: hierarchy at the left, image in the centre, channels, measurements and metadata at the right.
 
 The window connects its parts, which ``parts`` creates. The state is in the session. ``side_panels`` creates the docks;
-``image_actions`` and ``contrast_actions`` contain what the user does with the image. The modules of the actions are
+``image_actions`` and ``contrast_actions`` contain the user's actions on the image. The modules of the actions are
 imported where they are created, because the window is visible before (see ``frame``).
 """
 
@@ -146,7 +146,7 @@ class MainWindow(WindowParts):
         self.log.add(text, is_warning)
 
     def _show_outcome(self, text: str, is_warning: bool) -> None:
-        """Show how work of a long time ended, until the user closes it."""
+        """Show how a long operation ended, until the user closes the message."""
         self.outcome.add_message(text, is_warning)
         self.log.add(text, is_warning)
 

@@ -1,4 +1,4 @@
-"""What the user does with the preferences: they are asked for, applied to a window, and stored for other windows."""
+"""The user's actions on the preferences: they are edited, applied to a window, and stored for other windows."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ class StartPage(QWidget):
             widget.setVisible(bool(locations))
 
     def _icon(self, location: str) -> QIcon:
-        """Return the thumbnail of a location on a dark rectangle; without a thumbnail only the rectangle."""
+        """Return the thumbnail of a location on a dark rectangle, or only the rectangle if there is no thumbnail."""
         pixmap = QPixmap(THUMBNAIL_WIDTH, THUMBNAIL_HEIGHT)
         pixmap.fill(QColor(18, 18, 22))
         file = self._recent.thumbnail(location)
