@@ -15,12 +15,12 @@ The codecs receive the elements of a chunk as an array of one dimension in C ord
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ChunkSpec, Region
-from zarrfs.engine.codecs.numcodecs.instances import make_numcodec
+from zarrfs.engine.codecs.numcodecs.instances import NumcodecsOptions, make_numcodec
 from zarrfs.errors import MetadataError
 
 __all__ = ["AsTypeCodec", "DeltaCodec", "FixedScaleOffsetCodec", "PackBitsCodec", "QuantizeCodec"]
@@ -33,22 +33,15 @@ MAX_ITEMSIZE = 1 << 16
 """The dtypes that the parameters of a codec may declare. Objects would be pointers read from data."""
 
 
-class NumcodecsArrayCodec(ArrayArrayCodec):
+class NumcodecsArrayCodec(NumcodecsOptions, ArrayArrayCodec):
     """array -> array: the codec that numcodecs registers as ``id``, with the parameters of numcodecs."""
 
     name: ClassVar[str] = "numcodecs"
     id: ClassVar[str] = ""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self._options = dict(options)
+        super().__init__(options)
         self._codecs: dict[str, Any] = {}
-
-    @classmethod
-    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
-        return cls(configuration)
-
-    def configuration(self) -> dict[str, Any]:
-        return dict(self._options)
 
     def _codec(self, spec: ChunkSpec) -> Any:
         codec = self._codecs.get(spec.dtype.str)

@@ -23,13 +23,13 @@ import bz2
 import lzma
 import struct
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from zarrfs.engine.codecs.base import Buffer, BytesBytesCodec, CodecError
 from zarrfs.engine.codecs.bytes_to_bytes.gzip import FIRST_INPUT_NBYTES, ZLIB_WBITS, inflate
 from zarrfs.engine.codecs.configuration import integer
 from zarrfs.engine.codecs.limits import check_size, limit_error, size_error, variable_limit
-from zarrfs.engine.codecs.numcodecs.instances import is_third_party, make_numcodec
+from zarrfs.engine.codecs.numcodecs.instances import NumcodecsOptions, is_third_party, make_numcodec
 from zarrfs.errors import MetadataError, UnsupportedError
 
 __all__ = [
@@ -52,26 +52,19 @@ CHECKSUM_NBYTES = {"crc32": 4, "adler32": 4, "fletcher32": 4, "jenkins_lookup3":
 BYTES_CODECS = ("zlib", "lz4", "bz2", "lzma", "shuffle", "base64", *CHECKSUM_NBYTES)
 
 
-class NumcodecsBytesCodec(BytesBytesCodec):
+class NumcodecsBytesCodec(NumcodecsOptions, BytesBytesCodec):
     """bytes -> bytes: the codec that numcodecs registers as ``id``, with the parameters of numcodecs."""
 
     name: ClassVar[str] = "numcodecs"
     id: ClassVar[str] = ""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self._options = dict(options)
+        super().__init__(options)
         self._codec = make_numcodec(self.id, self._options)
         if self.id == "shuffle":
             integer("shuffle", self._options, "elementsize", -(2**31), 2**31 - 1, 4)
         elif self.id == "lzma":
             _check_lzma(self._options)
-
-    @classmethod
-    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
-        return cls(configuration)
-
-    def configuration(self) -> dict[str, Any]:
-        return dict(self._options)
 
     def check_encoding(self) -> None:
         if self.id == "zlib":

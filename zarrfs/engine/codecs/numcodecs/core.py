@@ -22,6 +22,7 @@ from zarrfs.engine.codecs.bytes_to_bytes.crc32c import Crc32cCodec
 from zarrfs.engine.codecs.bytes_to_bytes.gzip import GzipCodec
 from zarrfs.engine.codecs.bytes_to_bytes.zstd import ZstdCodec
 from zarrfs.engine.codecs.configuration import integer
+from zarrfs.engine.codecs.numcodecs.instances import NumcodecsOptions
 from zarrfs.errors import MetadataError
 from zarrfs.text import short_repr
 
@@ -39,19 +40,20 @@ ZLIB_DEFAULT_LEVEL = 6
 """The level that zlib uses for -1."""
 
 
-class NumcodecsBloscCodec(BloscCodec):
+class NumcodecsBloscCodec(NumcodecsOptions, BloscCodec):
     """Blosc with ``shuffle`` as a number (-1: chosen by the element size) and ``typesize`` from the array's dtype."""
 
     name = "numcodecs.blosc"
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self._options = dict(options)
+        NumcodecsOptions.__init__(self, options)
         shuffle = options.get("shuffle", 1)
         if type(shuffle) is int and -1 <= shuffle <= 2:
             shuffle = "shuffle" if shuffle == AUTOSHUFFLE else list(SHUFFLES)[shuffle]
         else:
             shuffle = None  # Decoding does not use it, and check_encoding rejects it.
-        super().__init__(
+        BloscCodec.__init__(
+            self,
             options.get("cname", "lz4"),
             options.get("clevel", 5),
             shuffle,
@@ -66,13 +68,6 @@ class NumcodecsBloscCodec(BloscCodec):
             )
         super().check_encoding()
 
-    @classmethod
-    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
-        return cls(configuration)
-
-    def configuration(self) -> dict[str, Any]:
-        return dict(self._options)
-
     def for_chunks(self, spec: ChunkSpec) -> Self:
         # The parameters do not contain the element size.
         codec = type(self)(self._options)
@@ -82,51 +77,34 @@ class NumcodecsBloscCodec(BloscCodec):
         return codec
 
 
-class NumcodecsZstdCodec(ZstdCodec):
+class NumcodecsZstdCodec(NumcodecsOptions, ZstdCodec):
     """Zstandard with the parameters of numcodecs. Unknown keys are preserved."""
 
     name = "numcodecs.zstd"
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self._options = dict(options)
-        super().__init__(options.get("level", 0), options.get("checksum") or False)
-
-    @classmethod
-    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
-        return cls(configuration)
-
-    def configuration(self) -> dict[str, Any]:
-        return dict(self._options)
+        NumcodecsOptions.__init__(self, options)
+        ZstdCodec.__init__(self, options.get("level", 0), options.get("checksum") or False)
 
 
-class NumcodecsGzipCodec(GzipCodec):
+class NumcodecsGzipCodec(NumcodecsOptions, GzipCodec):
     """gzip with the parameters of numcodecs."""
 
     name = "numcodecs.gzip"
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self._options = dict(options)
-        super().__init__(options.get("level", 1))
+        NumcodecsOptions.__init__(self, options)
+        GzipCodec.__init__(self, options.get("level", 1))
 
     def check_encoding(self) -> None:
         # numcodecs accepts -1, the default level of zlib.
         integer("gzip", self._options, "level", -1, 9, 1)
 
-    @classmethod
-    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
-        return cls(configuration)
 
-    def configuration(self) -> dict[str, Any]:
-        return dict(self._options)
-
-
-class NumcodecsCrc32cCodec(Crc32cCodec):
+class NumcodecsCrc32cCodec(NumcodecsOptions, Crc32cCodec):
     """CRC-32C at the end of the data, as numcodecs writes it by default."""
 
     name = "numcodecs.crc32c"
-
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        self._options = dict(options)
 
     @classmethod
     def from_configuration(cls, configuration: Mapping[str, Any]) -> Any:
@@ -135,9 +113,6 @@ class NumcodecsCrc32cCodec(Crc32cCodec):
 
             return bytes_adapter("crc32c")(configuration)
         return cls(configuration)
-
-    def configuration(self) -> dict[str, Any]:
-        return dict(self._options)
 
 
 def core_codec(codec: Codec, spec: ChunkSpec) -> Codec:

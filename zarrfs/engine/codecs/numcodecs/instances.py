@@ -1,9 +1,9 @@
-"""Creating numcodecs codecs from names and parameters, with errors as ZarrError."""
+"""Creating numcodecs codecs from names and parameters, with errors as ZarrError; the parameters of an adapter."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.json_checks import describe_json
@@ -11,10 +11,24 @@ from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.plugins import install_hint
 from zarrfs.text import short_repr
 
-__all__ = ["is_third_party", "make_numcodec", "numcodec_class"]
+__all__ = ["NumcodecsOptions", "is_third_party", "make_numcodec", "numcodec_class"]
 
 EXTRAS = {"pcodec": "pcodec", "zfpy": "zfp", "msgpack2": "msgpack"}
 """The extras of this package that install the requirements of a codec of numcodecs."""
+
+
+class NumcodecsOptions:
+    """The configuration of an adapter: the parameters of numcodecs, unchanged. The first base class of adapters."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = dict(options)
+
+    @classmethod
+    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
+        return cls(configuration)
+
+    def configuration(self) -> dict[str, Any]:
+        return dict(self._options)
 
 
 def numcodec_class(codec_id: str) -> Any:

@@ -15,34 +15,27 @@ number of elements. It is checked before memory is allocated.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from zarrfs.engine.codecs.array_to_bytes import zfp_stream
 from zarrfs.engine.codecs.base import ArrayBytesCodec, Buffer, ChunkSpec, CodecError
 from zarrfs.engine.codecs.libraries import import_library
-from zarrfs.engine.codecs.numcodecs.instances import make_numcodec
+from zarrfs.engine.codecs.numcodecs.instances import NumcodecsOptions, make_numcodec
 from zarrfs.engine.json_checks import describe_json
 from zarrfs.errors import MetadataError, UnsupportedError
 
 __all__ = ["NumcodecsPcodecCodec", "NumcodecsZfpyCodec"]
 
 
-class _NumbersCodec(ArrayBytesCodec):
+class _NumbersCodec(NumcodecsOptions, ArrayBytesCodec):
     id: ClassVar[str]
     types: ClassVar[tuple[str, ...]]
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self._options = dict(options)
+        super().__init__(options)
         self._codec = make_numcodec(self.id, self._options)
-
-    @classmethod
-    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
-        return cls(configuration)
-
-    def configuration(self) -> dict[str, Any]:
-        return dict(self._options)
 
     def check(self, spec: ChunkSpec) -> None:
         if spec.dtype.str[1:] not in self.types:

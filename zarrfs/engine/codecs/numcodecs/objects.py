@@ -22,7 +22,7 @@ import json
 import pickle
 from collections.abc import Mapping
 from math import prod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from zarrfs.engine.codecs.array_to_bytes.vlen import objects, split
 from zarrfs.engine.codecs.base import ArrayBytesCodec, Buffer, ChunkSpec, CodecError
 from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.codecs.limits import check_size
-from zarrfs.engine.codecs.numcodecs.instances import make_numcodec
+from zarrfs.engine.codecs.numcodecs.instances import NumcodecsOptions, make_numcodec
 from zarrfs.errors import MetadataError
 
 __all__ = [
@@ -45,22 +45,15 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 
-class NumcodecsObjectCodec(ArrayBytesCodec):
+class NumcodecsObjectCodec(NumcodecsOptions, ArrayBytesCodec):
     """array -> bytes: the codec that numcodecs registers as ``id``, with the parameters of numcodecs."""
 
     name: ClassVar[str] = "numcodecs"
     id: ClassVar[str] = ""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self._options = dict(options)
+        super().__init__(options)
         self._codec = make_numcodec(self.id, self._options)
-
-    @classmethod
-    def from_configuration(cls, configuration: Mapping[str, Any]) -> Self:
-        return cls(configuration)
-
-    def configuration(self) -> dict[str, Any]:
-        return dict(self._options)
 
     def encode(self, array: Array, spec: ChunkSpec) -> Buffer:
         # vlen-array does not accept read-only arrays, such as broadcast ones.
