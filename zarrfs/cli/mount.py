@@ -181,7 +181,7 @@ def command(
     create_format: str | None,
     create_chunks: str | None,
     create_codec: str | None,
-    **given: Any,
+    **mount_options: Any,
 ) -> None:
     """Mount the Zarr hierarchy at LOCATION as files in the empty directory MOUNTPOINT. They are read-only without --rw.
 
@@ -215,7 +215,7 @@ def command(
         creation=CreationOptions(
             parse_format(create_format), parse_shape(create_chunks), parse_compressor(create_codec)
         ),
-        **given,
+        **mount_options,
     )
     for source in sources:
         register_url(source)

@@ -119,17 +119,17 @@ def open(
     """
     check_common(cache_size, storage_options, synchronizer, options.get("access"))
     check_array_names("open()", options)
-    given = without_defaults(options)
-    chosen = resolve_mode(mode, store, given)
-    zarr_format = given.get("zarr_format", given.get("zarr_version"))
-    creating = {name: value for name, value in given.items() if name not in FOR_OPENING}
+    explicit = without_defaults(options)
+    chosen = resolve_mode(mode, store, explicit)
+    zarr_format = explicit.get("zarr_format", explicit.get("zarr_version"))
+    creating = {name: value for name, value in explicit.items() if name not in FOR_OPENING}
     invalid = [name for name in creating if name not in ("zarr_format", "zarr_version")]
     if chosen in ("r", "r+") and invalid:
         raise OptionError(
             f"mode {chosen!r} opens an existing node and does not accept {', '.join(invalid)}; use mode 'a', 'w' or "
             "'w-' to create a node"
         )
-    access = resolve_access(given, allow_pickle, allow_external, use_consolidated)
+    access = resolve_access(explicit, allow_pickle, allow_external, use_consolidated)
     if chosen in ("r", "r+", "a") and store is not None:
         try:
             node = open_existing(store, path or "", chosen, cache_size, storage_options, synchronizer, access)
@@ -151,8 +151,8 @@ def open(
         "overwrite": chosen == "w",
     }
     place: Location = MemoryStore() if store is None else store
-    if "shape" in given or "data" in given:
-        return create_array(place, path, **{**given, "access": access, **common})
+    if "shape" in explicit or "data" in explicit:
+        return create_array(place, path, **{**explicit, "access": access, **common})
     return create_group(place, path, **{**creating, "access": access, **common})
 
 

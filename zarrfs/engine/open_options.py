@@ -62,10 +62,12 @@ OPEN_OPTIONS = {
 """Options that only the functions that open nodes have, for suggestions in messages about unknown names."""
 
 
-def resolve_mode(mode: str | None, store: Location | None, given: Mapping[str, Any]) -> str:
-    """Return the mode that ``mode`` or, if it is None, the ``given`` options of a call require. Raises OptionError."""
+def resolve_mode(mode: str | None, store: Location | None, options: Mapping[str, Any]) -> str:
+    """Return the mode of a call: ``mode`` without aliases or, if it is None, the mode that the options require. Raises
+    OptionError.
+    """
     if mode is None:
-        creating = [name for name in given if name not in (*FOR_OPENING, "zarr_format", "zarr_version")]
+        creating = [name for name in options if name not in (*FOR_OPENING, "zarr_format", "zarr_version")]
         return "a" if creating or store is None else DEFAULT_MODE
     mode = MODE_ALIASES.get(mode, mode)
     if mode not in MODES:
@@ -76,10 +78,10 @@ def resolve_mode(mode: str | None, store: Location | None, given: Mapping[str, A
 
 
 def resolve_access(
-    given: Mapping[str, Any], allow_pickle: bool, allow_external: bool, use_consolidated: bool | None
+    options: Mapping[str, Any], allow_pickle: bool, allow_external: bool, use_consolidated: bool | None
 ) -> Access:
-    """Return the Access that results from all ``given`` options of a call."""
-    translated = engine_options({name: given[name] for name in FOR_OPENING if name in given})
+    """Return the Access that results from all options of a call."""
+    translated = engine_options({name: options[name] for name in FOR_OPENING if name in options})
     access: Access = translated.get("access") or Access()
     changes: dict[str, Any] = {}
     if "write_empty_chunks" in translated and translated["write_empty_chunks"] is not None:

@@ -11,14 +11,18 @@ from zarrfs.errors import OptionError
 __all__ = ["check_option_names", "check_option_type", "with_fill_value"]
 
 
-def check_option_names(function: str, given: Iterable[str], known: Collection[str]) -> None:
-    """Raise OptionError for the first name in ``given`` that is not in ``known``; suggest the closest known name."""
-    for name in given:
-        if name not in known:
+def check_option_names(function: str, names: Iterable[str], valid_names: Collection[str]) -> None:
+    """Raise OptionError for the first name that is not in ``valid_names``. It suggests the closest valid name."""
+    for name in names:
+        if name not in valid_names:
             from difflib import get_close_matches
 
-            close = get_close_matches(name, known, 1, 0.6)
-            advice = f"did you mean {close[0]!r}?" if close else f"the options are {', '.join(sorted(known))}"
+            close = get_close_matches(name, valid_names, 1, 0.6)
+            advice = (
+                f"did you mean {close[0]!r}?"
+                if close
+                else f"the options are {', '.join(sorted(valid_names))}"
+            )
             raise OptionError(f"{function} has no option {name!r}; {advice}")
 
 

@@ -79,18 +79,18 @@ def open(
     """
     if isinstance(spec, str):
         spec = spec_of_url(spec)
-    given = {**spec, **members}
-    for name in given:
+    full_spec = {**spec, **members}
+    for name in full_spec:
         if name not in MEMBERS:
             raise MetadataError(f"{name}: unknown member; expected one of {', '.join(MEMBERS)}")
     for name in FLAGS:
-        if name in given and not isinstance(given[name], bool):
-            raise MetadataError(f"{name}: expected true or false, found {given[name]!r}")
-    driver = given.get("driver")
+        if name in full_spec and not isinstance(full_spec[name], bool):
+            raise MetadataError(f"{name}: expected true or false, found {full_spec[name]!r}")
+    driver = full_spec.get("driver")
     if driver not in (*FORMATS, "auto"):
         raise MetadataError(f"driver: expected one of {', '.join([*FORMATS, 'auto'])}, found {driver!r}")
-    resources = Context(given.get("context"), context or _default_context)
-    schema = _schema(given)
+    resources = Context(full_spec.get("context"), context or _default_context)
+    schema = _schema(full_spec)
     for extra in (
         {"dtype": _dtype_name(dtype)} if dtype is not None else {},
         {"domain": {"shape": list(shape)}} if shape is not None else {},
@@ -104,14 +104,14 @@ def open(
         schema = merge_schemas(
             schema, Schema(units=units_from_json(list(dimension_units), "dimension_units"))
         )
-    access = _access(given, resources)
-    open_mode = _OpenMode(given, read_only)
-    store, path = _store(given, open_mode, resources)
+    access = _access(full_spec, resources)
+    open_mode = _OpenMode(full_spec, read_only)
+    store, path = _store(full_spec, open_mode, resources)
     if driver == "auto":
         driver = _detect_driver(store, path)
-    constraints = constraints_from_json(driver, given.get("metadata"), schema)
-    cache = resources.cache(given.get("cache_pool"))
-    metadata_cache = resources.metadata(given.get("metadata_cache_pool"), given.get("cache_pool"))
+    constraints = constraints_from_json(driver, full_spec.get("metadata"), schema)
+    cache = resources.cache(full_spec.get("cache_pool"))
+    metadata_cache = resources.metadata(full_spec.get("metadata_cache_pool"), full_spec.get("cache_pool"))
     is_read_only = read_only or store.read_only
 
     def array(spec: ArraySpec) -> Array:
@@ -142,10 +142,10 @@ def open(
 class _OpenMode:
     """The options ``open``, ``create`` and ``delete_existing``. Raises MetadataError for invalid combinations."""
 
-    def __init__(self, given: Mapping[str, Any], read_only: bool) -> None:
-        self.create: bool = given.get("create", False)
-        self.open: bool = given.get("open", not self.create)
-        self.delete: bool = given.get("delete_existing", False)
+    def __init__(self, spec: Mapping[str, Any], read_only: bool) -> None:
+        self.create: bool = spec.get("create", False)
+        self.open: bool = spec.get("open", not self.create)
+        self.delete: bool = spec.get("delete_existing", False)
         if not self.open and not self.create:
             raise MetadataError("open: either open or create must be true")
         if self.delete and (self.open or not self.create):
@@ -153,24 +153,24 @@ class _OpenMode:
         if self.create and read_only:
             raise MetadataError("create: a new array cannot be opened read-only")
         for name in ("assume_metadata", "assume_cached_metadata"):
-            if given.get(name) and not self.open:
+            if spec.get(name) and not self.open:
                 raise MetadataError(f"{name}: needs open to be true")
-        assumed = given.get("assume_metadata") or given.get("assume_cached_metadata")
+        assumed = spec.get("assume_metadata") or spec.get("assume_cached_metadata")
         self.mode = "r" if read_only else "a" if self.create or assumed else "r+"
 
 
-def _store(given: Mapping[str, Any], open_mode: _OpenMode, context: Context) -> tuple[Store, str]:
-    if "kvstore" not in given:
+def _store(spec: Mapping[str, Any], open_mode: _OpenMode, context: Context) -> tuple[Store, str]:
+    if "kvstore" not in spec:
         raise MetadataError("kvstore: the member is missing; it specifies the location of the array")
-    path = given.get("path", "")
+    path = spec.get("path", "")
     if not isinstance(path, str):
         raise MetadataError(f"path: expected a string, found {path!r}")
     try:
-        return open_kvstore(given["kvstore"], path, open_mode.mode, context)
+        return open_kvstore(spec["kvstore"], path, open_mode.mode, context)
     except LocationError:
         if open_mode.mode == "r+":
             # A store that is read-only, such as a remote zip file, is opened for reading.
-            return open_kvstore(given["kvstore"], path, "r", context)
+            return open_kvstore(spec["kvstore"], path, "r", context)
         raise
 
 
@@ -205,11 +205,11 @@ def _dtype_name(dtype: Any) -> Any:
     return data_type_to_v3(data_type_from_numpy(dtype))
 
 
-def _schema(given: Mapping[str, Any]) -> Schema:
-    schema = schema_from_json(given.get("schema") or {})
-    extra = {name: given[name] for name in ("dtype", "rank") if given.get(name) is not None}
+def _schema(spec: Mapping[str, Any]) -> Schema:
+    schema = schema_from_json(spec.get("schema") or {})
+    extra = {name: spec[name] for name in ("dtype", "rank") if spec.get(name) is not None}
     schema = merge_schemas(schema, schema_from_json(extra, "spec"))
-    transform = given.get("transform")
+    transform = spec.get("transform")
     return schema if transform is None else merge_schemas(schema, _identity_domain(transform))
 
 
@@ -235,14 +235,14 @@ def _identity_domain(transform: Any) -> Schema:
     return replace(existing, labels=None)
 
 
-def _access(given: Mapping[str, Any], context: Context) -> Access:
-    recheck_default = given.get("recheck_cached")
+def _access(spec: Mapping[str, Any], context: Context) -> Access:
+    recheck_default = spec.get("recheck_cached")
     assumed: Literal["only", "cached"] | None = (
-        "only" if given.get("assume_metadata") else "cached" if given.get("assume_cached_metadata") else None
+        "only" if spec.get("assume_metadata") else "cached" if spec.get("assume_cached_metadata") else None
     )
     bounds = {}
     for name, default in (("recheck_cached_metadata", "open"), ("recheck_cached_data", True)):
-        value = given.get(name, default if recheck_default is None else recheck_default)
+        value = spec.get(name, default if recheck_default is None else recheck_default)
         if value != "open" and not isinstance(value, bool | int | float):
             raise MetadataError(
                 f"{name}: expected true, false, 'open' or seconds since 1970, found {value!r}"
@@ -251,8 +251,8 @@ def _access(given: Mapping[str, Any], context: Context) -> Access:
     return Access(
         recheck_metadata=bounds["recheck_cached_metadata"],
         recheck_data=bounds["recheck_cached_data"],
-        fill_missing=given.get("fill_missing_data_reads", True),
-        write_empty_chunks=given.get("store_data_equal_to_fill_value", False),
-        concurrency=context.concurrency(given.get("data_copy_concurrency")),
+        fill_missing=spec.get("fill_missing_data_reads", True),
+        write_empty_chunks=spec.get("store_data_equal_to_fill_value", False),
+        concurrency=context.concurrency(spec.get("data_copy_concurrency")),
         assumed=assumed,
     )

@@ -167,13 +167,13 @@ decoded partially if possible.
 """
 
 
-def engine_options(given: Mapping[str, Any]) -> dict[str, Any]:
+def engine_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Translate the options of ``create_array`` to those of ``nodes.creation.new_nodes.create_array``.
 
     Options whose value means the default are removed. Raises MetadataError for contradictory options, and
     UnsupportedError for options of zarr-python that have no equivalent.
     """
-    options = without_defaults(given)
+    options = without_defaults(options)
     options.pop("read_only", None)  # the caller applies it to the returned array
     _refuse_unsupported(options)
     for name in IGNORED_OPTIONS:
@@ -206,9 +206,9 @@ DEFAULT_IF_NONE = (
 """Options for which None means the default."""
 
 
-def without_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
+def without_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options without those whose value is None and means the default."""
-    return {name: value for name, value in given.items() if not (value is None and name in DEFAULT_IF_NONE)}
+    return {name: value for name, value in options.items() if not (value is None and name in DEFAULT_IF_NONE)}
 
 
 def _refuse_unsupported(options: Mapping[str, Any]) -> None:

@@ -173,7 +173,7 @@ class ShardingCodec(RegionCodec):
         index = reader.index(lambda: layout.read_index(source))
         if index is None:
             return False
-        requested: list[InnerChunk] = []
+        chunks: list[InnerChunk] = []
         inner = layout.pipeline
         for chunk in layout.inner_chunks(index, region):
             if chunk.is_missing:
@@ -184,15 +184,15 @@ class ShardingCodec(RegionCodec):
                 if cached is not None:
                     out[chunk.target] = cached[chunk.region]
                     continue
-            requested.append(chunk)
-        if not requested:
+            chunks.append(chunk)
+        if not chunks:
             return True
         # With high latency the size would cost another request. A truncated shard is then detected by a short response.
         size = shard_end(index) + layout.index_nbytes if source.high_latency else source.size()
         if size is None:
             raise CodecError("the shard was deleted while it was being read")
-        check_bounds(requested, size, inner.chain.max_encoded_size)
-        sources = fetch_inner_chunks(source, requested, size, layout.index_nbytes, inner.chain)
+        check_bounds(chunks, size, inner.chain.max_encoded_size)
+        sources = fetch_inner_chunks(source, chunks, size, layout.index_nbytes, inner.chain)
 
         def read(job: tuple[InnerChunk, ByteSource]) -> None:
             chunk, chunk_source = job
@@ -203,10 +203,10 @@ class ShardingCodec(RegionCodec):
             except CodecError as error:
                 raise _located(error, chunk) from error
 
-        if len(requested) == 1:
-            read((requested[0], sources[0]))
+        if len(chunks) == 1:
+            read((chunks[0], sources[0]))
         else:
-            for_each(read, zip(requested, sources, strict=True), self._readers(layout, source, sources))
+            for_each(read, zip(chunks, sources, strict=True), self._readers(layout, source, sources))
         return True
 
     @staticmethod

@@ -92,9 +92,9 @@ def shard_end(index: Array) -> int:
     return int((stored[:, 0] + stored[:, 1]).max()) if len(stored) else 0
 
 
-def check_bounds(requested: Sequence[InnerChunk], size: int, max_nbytes: int | None) -> None:
+def check_bounds(chunks: Sequence[InnerChunk], size: int, max_nbytes: int | None) -> None:
     """Raise CodecError for an inner chunk outside of the shard's ``size`` bytes or larger than ``max_nbytes``."""
-    for chunk in requested:
+    for chunk in chunks:
         if max_nbytes is not None and chunk.nbytes > max_nbytes:
             raise CodecError(
                 f"inner chunk {chunk.coords}: the index gives {chunk.nbytes:,} bytes, expected at most {max_nbytes:,}"
@@ -107,24 +107,24 @@ def check_bounds(requested: Sequence[InnerChunk], size: int, max_nbytes: int | N
 
 
 def fetch_inner_chunks(
-    source: ByteSource, requested: Sequence[InnerChunk], size: int, index_nbytes: int, chain: CodecChain
+    source: ByteSource, chunks: Sequence[InnerChunk], size: int, index_nbytes: int, chain: CodecChain
 ) -> list[ByteSource]:
     """Return a source for each inner chunk, after fetching those that are cheapest to fetch together.
 
     ``size`` is the size of the shard and ``index_nbytes`` that of its index. ``chain`` is the codec chain of the inner
     chunks.
     """
-    at_once = requested
+    at_once = chunks
     if not source.in_memory and (chain.supports_partial or chain.sharded):
         limit = _max_whole_nbytes(source, chain)
-        at_once = [c for c in requested if c.nbytes < limit or not _is_partial(chain, c.region)]
+        at_once = [c for c in chunks if c.nbytes < limit or not _is_partial(chain, c.region)]
     if source.in_memory or sum([c.nbytes for c in at_once]) >= WHOLE_SHARE * (size - index_nbytes):
-        return _fetch_whole(source, requested)
+        return _fetch_whole(source, chunks)
     fetched = _fetch_ranges(source, at_once) if at_once else []
-    if len(at_once) == len(requested):
+    if len(at_once) == len(chunks):
         return list(fetched)
     by_coords = dict(zip([c.coords for c in at_once], fetched, strict=True))
-    return [by_coords.get(c.coords) or PartSource(source, c.offset, c.nbytes) for c in requested]
+    return [by_coords.get(c.coords) or PartSource(source, c.offset, c.nbytes) for c in chunks]
 
 
 def _is_partial(chain: CodecChain, region: Region) -> bool:
@@ -139,13 +139,13 @@ def _max_whole_nbytes(source: ByteSource, chain: CodecChain) -> int:
     return MAX_REMOTE_WHOLE_NBYTES if chain.compressed else MIN_REMOTE_PART_NBYTES
 
 
-def _fetch_whole(source: ByteSource, requested: Sequence[InnerChunk]) -> list[ByteSource]:
+def _fetch_whole(source: ByteSource, chunks: Sequence[InnerChunk]) -> list[ByteSource]:
     data = source.read()
     if data is None:
         raise CodecError("the shard was deleted while it was being read")
     view = memoryview(data)
     sources: list[ByteSource] = []
-    for chunk in requested:
+    for chunk in chunks:
         part = view[chunk.offset : chunk.offset + chunk.nbytes]
         if len(part) != chunk.nbytes:
             raise CodecError(
@@ -156,9 +156,9 @@ def _fetch_whole(source: ByteSource, requested: Sequence[InnerChunk]) -> list[By
     return sources
 
 
-def _fetch_ranges(source: ByteSource, requested: Sequence[InnerChunk]) -> list[BufferSource]:
+def _fetch_ranges(source: ByteSource, chunks: Sequence[InnerChunk]) -> list[BufferSource]:
     """Fetch the inner chunks, nearby ones in one range. Return a source for each, in the given order."""
-    ranges, groups = _coalesce(requested)
+    ranges, groups = _coalesce(chunks)
     fetched = source.read_ranges(ranges)
     if fetched is None:
         raise CodecError("the shard was deleted while it was being read")
@@ -170,9 +170,9 @@ def _fetch_ranges(source: ByteSource, requested: Sequence[InnerChunk]) -> list[B
             )
         view = memoryview(data)
         for i in group:
-            begin = requested[i].offset - start
-            sources[i] = BufferSource(view[begin : begin + requested[i].nbytes])
-    return [sources[i] for i in range(len(requested))]
+            begin = chunks[i].offset - start
+            sources[i] = BufferSource(view[begin : begin + chunks[i].nbytes])
+    return [sources[i] for i in range(len(chunks))]
 
 
 def _coalesce(requested: Sequence[InnerChunk]) -> tuple[list[ByteRange], list[list[int]]]:

@@ -34,41 +34,43 @@ KEYS = ("chunk_key_encoding", "dimension_separator")
 """The options that determine the keys of chunks."""
 
 
-def options_like(other: Any, given: Mapping[str, Any], *, keep: str = "keep") -> dict[str, Any]:
-    """Return options for ``create_array`` that create an array like ``other``; ``given`` takes precedence.
+def options_like(other: Any, explicit: Mapping[str, Any], *, keep: str = "keep") -> dict[str, Any]:
+    """Return options for ``create_array`` that create an array like ``other``; ``explicit`` options take precedence.
 
-    For a ``zarrfs.Array`` or an array of zarr-python these are all properties but attributes and values: shape, data
-    type, chunks, shards, codecs, fill value, order, chunk keys, dimension names and units, and format. If ``given`` has
-    another format, only properties that exist in that format are included. For other arrays (h5py, Dask) they are
+    For a ``zarrfs.Array`` or an array of zarr-python these are all properties except attributes and values: shape, data
+    type, chunks, shards, codecs, fill value, order, chunk keys, dimension names and units, and format. If ``explicit``
+    has another format, only properties that exist in that format are included. For other arrays (h5py, Dask) they are
     shape, dtype and chunks, for NumPy arrays shape and dtype.
 
-    An option with the value ``keep`` is treated as not given.
+    An option with the value ``keep`` is treated as missing.
     """
-    chosen = {name: value for name, value in given.items() if not (isinstance(value, str) and value == keep)}
-    wanted = engine_options(chosen)
+    chosen = {
+        name: value for name, value in explicit.items() if not (isinstance(value, str) and value == keep)
+    }
+    translated = engine_options(chosen)
     spec = spec_of(other)
-    options = _options_of_array_like(other) if spec is None else _options_of_spec(spec, wanted)
+    inherited = _options_of_array_like(other) if spec is None else _options_of_spec(spec, translated)
     for name, value in chosen.items():
         # "auto" selects the default, and filters=None no filters, instead of the value of the other array.
         if (isinstance(value, str) and value in AUTOMATIC) or (name == "filters" and value is None):
-            options.pop(_engine_name(name), None)
-    if any(name in wanted for name in CHAIN):
-        _remove_replaced_codecs(options, wanted)
-    if any(name in wanted for name in KEYS):
+            inherited.pop(_engine_name(name), None)
+    if any(name in translated for name in CHAIN):
+        _remove_replaced_codecs(inherited, translated)
+    if any(name in translated for name in KEYS):
         for name in KEYS:
-            options.pop(name, None)
-    if "chunks" in wanted and "shards" not in wanted:
-        options.pop("shards", None)
-    return options | wanted
+            inherited.pop(name, None)
+    if "chunks" in translated and "shards" not in translated:
+        inherited.pop("shards", None)
+    return inherited | translated
 
 
 def _engine_name(name: str) -> str:
     return {"compressor": "compressors", "chunk_shape": "chunks"}.get(name, name)
 
 
-def _remove_replaced_codecs(options: dict[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Remove the codec options of the other array that the given options replace."""
-    replaced = CHAIN if "codecs" in wanted else [name for name in CHAIN if name in wanted]
+def _remove_replaced_codecs(options: dict[str, Any], explicit: Mapping[str, Any]) -> None:
+    """Remove the inherited codec options that the explicit options replace."""
+    replaced = CHAIN if "codecs" in explicit else [name for name in CHAIN if name in explicit]
     for name in replaced:
         options.pop(name, None)
 
@@ -94,9 +96,9 @@ def _options_of_array_like(other: Any) -> dict[str, Any]:
     return options
 
 
-def _options_of_spec(spec: ArraySpec, wanted: Mapping[str, Any]) -> dict[str, Any]:
+def _options_of_spec(spec: ArraySpec, explicit: Mapping[str, Any]) -> dict[str, Any]:
     own = formats.writable_format(spec.zarr_format)
-    target = wanted.get("zarr_format", own)
+    target = explicit.get("zarr_format", own)
     features = formats.features(target)
     options: dict[str, Any] = {
         "shape": spec.shape,
