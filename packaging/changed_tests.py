@@ -46,7 +46,7 @@ TESTS = {
     "zarrfs/engine/dtypes": "tests/engine/test_dtypes.py tests/engine/test_values.py",
     "zarrfs/engine/formats": "tests/engine/formats",
     "zarrfs/engine/indexing": "tests/engine/test_indexing.py tests/engine/test_selection_properties.py",
-    "zarrfs/engine/io": "tests/engine/test_read_plan.py tests/engine/test_writing.py tests/engine/test_reuse.py",
+    "zarrfs/engine/io": "tests/engine/test_read_plan.py tests/engine/test_writing.py tests/engine/test_read_caching.py",
     "zarrfs/engine/native": "tests/engine/native/test_equivalence.py tests/engine/native/test_writing.py",
     "zarrfs/engine/stores": "tests/engine/stores",
     "zarrfs/mount": "tests/mount/test_tree.py tests/mount/test_operations.py tests/mount/test_views.py",

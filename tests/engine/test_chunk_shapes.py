@@ -92,7 +92,9 @@ def test_shapes_equal_those_of_tensorstore(example: tuple[Any, Any, Any]) -> Non
 
 @given(examples(st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 10.0])))
 @settings(deadline=None, max_examples=300)
-def test_with_unequal_ratios_a_length_may_be_one_more(example: tuple[Any, Any, Any]) -> None:
+def test_a_length_with_an_aspect_ratio_exceeds_that_of_tensorstore_at_most_by_one(
+    example: tuple[Any, Any, Any],
+) -> None:
     """TensorStore searches in steps and may stop one below the maximum. The constraints are never exceeded."""
     zarrfs_result, tensorstore_result = results(example)
     if "refused" in (zarrfs_result, tensorstore_result) or tensorstore_result == "too many chunks":

@@ -280,7 +280,7 @@ def three_groups() -> MemoryStore:
 ALL = ["a", "a/x", "b", "b/x", "c", "c/x"]
 
 
-def test_walk_visits_the_given_number_of_levels() -> None:
+def test_walk_visits_as_many_levels_as_depth() -> None:
     group = zarrfs.open_group(three_groups())
     assert [path for path, _ in group.walk()] == ALL
     assert [path for path, _ in group.walk(1)] == ["a", "b", "c"]

@@ -1,4 +1,4 @@
-"""The requests of reads: how often a store is accessed, and what is cached."""
+"""Costs of reads: requests to the store, round trips with latency, and checks of changed metadata."""
 
 from __future__ import annotations
 

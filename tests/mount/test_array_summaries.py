@@ -458,7 +458,7 @@ def test_a_new_member_with_the_name_of_a_file_is_found(
     assert stat.S_ISDIR(operations.getattr("/a00.npy")["st_mode"])
 
 
-def test_what_is_known_of_former_versions_of_a_group_is_dropped(tmp_path: Path) -> None:
+def test_cached_array_kinds_of_former_group_versions_are_dropped(tmp_path: Path) -> None:
     group = fill(tmp_path / "s.zarr", 3)
     clock = Clock()
     operations = operations_of(tmp_path / "s.zarr", clock=clock)

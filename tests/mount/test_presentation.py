@@ -131,7 +131,7 @@ def test_large_attributes_contain_the_geometry_too() -> None:
 
 @pytest.mark.usefixtures("_scale_view")
 @pytest.mark.parametrize("error_number", [errno.EIO, errno.EACCES])
-def test_a_group_that_cannot_be_read_is_not_taken_for_one_without_metadata(error_number: int) -> None:
+def test_a_group_that_cannot_be_read_is_not_treated_as_a_group_without_metadata(error_number: int) -> None:
     class FailingStore(WrapperStore):
         fails = False
 

@@ -153,7 +153,7 @@ def test_a_chunk_that_this_process_writes_is_seen_at_once() -> None:
     assert not stream.copy(0, out)
 
 
-def test_a_missing_chunk_is_an_error_where_the_array_is_opened_so() -> None:
+def test_a_missing_chunk_is_an_error_without_fill_missing() -> None:
     array = zarrfs.create_array(MemoryStore(), shape=(32, 32), chunks=(16, 16), dtype="u2")
     array = zarrfs.open_array(array.store, access=zarrfs.Access(fill_missing=False))
     assert not CachedStream(array.storage, "C", 1.0).copy(0, np.empty(4, np.uint8))

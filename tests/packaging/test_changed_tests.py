@@ -47,8 +47,8 @@ def test_every_package_has_tests(changed_tests: ModuleType) -> None:
         (
             "zarrfs/engine/io/cached_stream.py",
             [
+                "tests/engine/test_read_caching.py",
                 "tests/engine/test_read_plan.py",
-                "tests/engine/test_reuse.py",
                 "tests/engine/test_writing.py",
                 "tests/mount/test_random_reads.py",
                 "tests/packaging/test_changed_tests.py",

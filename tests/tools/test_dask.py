@@ -79,7 +79,7 @@ def assert_equal_arrays(one: Path, other: Any) -> None:
             assert np.array_equal(node[...], second[path][...])
 
 
-def test_a_pyramid_equals_one_by_threads(address: str, tmp_path: Path) -> None:
+def test_a_pyramid_equals_a_pyramid_by_threads(address: str, tmp_path: Path) -> None:
     zarrfs.create_group(tmp_path / "s").create_array("a", data=DATA, chunks=(8, 9))
     for target, dask in (("threads", None), ("cluster", address)):
         build_pyramid(tmp_path / "s", tmp_path / target, levels=3, memory=1, dask=dask, verify=True)
@@ -91,7 +91,7 @@ def test_a_pyramid_equals_one_by_threads(address: str, tmp_path: Path) -> None:
     [{}, {"zarr_format": 2}, {"compressors": "gzip"}, {"chunks": -1}],
     ids=["unchanged", "v2", "gzip", "one-chunk"],
 )
-def test_a_copy_equals_one_by_threads(options: dict[str, Any], address: str, tmp_path: Path) -> None:
+def test_a_copy_equals_a_copy_by_threads(options: dict[str, Any], address: str, tmp_path: Path) -> None:
     create_hierarchy(tmp_path / "s")
     progress_calls: list[tuple[str, int, int]] = []
     lines = convert(

@@ -337,7 +337,9 @@ def test_any_elements_of_shuffled_blocks_are_collected(data: st.DataObject) -> N
     [[blosc("lz4", "shuffle", 4096)], [blosc("zstd", "shuffle", 0)], [codec("zstd", level=1)]],
     ids=["blosc-lz4", "blosc-zstd", "zstd"],
 )
-def test_damage_of_large_chunks_is_found_where_it_matters(codecs: list[Any], tmp_path: Any) -> None:
+def test_damage_of_large_chunks_is_an_error_or_outside_the_read_parts(
+    codecs: list[Any], tmp_path: Any
+) -> None:
     # Elements of two bytes, as in the parameters of Blosc.
     values = np.concatenate([large_values(), large_values()], axis=1)[:, :80].astype("<u2")
     zarrfs.create_array(tmp_path, data=values, chunks=(60, 80, 30), codecs=["bytes", *codecs])

@@ -183,12 +183,12 @@ def test_requests_that_are_left_are_cancelled(web: WebServer) -> None:
     assert set(web.requests) <= {f"/{key}" for key in KEYS[:5]}
 
 
-def test_stores_without_latency_request_nothing_in_advance(tmp_path: Path) -> None:
+def test_stores_without_latency_prefetch_nothing(tmp_path: Path) -> None:
     assert zarrfs.create_array(tmp_path / "b.zarr", shape=(4,), dtype="u1").store.prefetch(["c/0"], 2) is None
     assert RemoteStore("memory://requested").prefetch(["c/0"], 2) is None
 
 
-def test_a_subclass_that_reads_other_values_requests_nothing_in_advance(web: WebServer) -> None:
+def test_a_subclass_that_reads_other_values_prefetches_nothing(web: WebServer) -> None:
     class Empty(RemoteStore):
         def get_within(self, key: str, max_nbytes: int | None) -> None:
             return None

@@ -120,7 +120,7 @@ def test_concurrent_appends_of_both_are_not_lost(zarr2: Zarr2, separator: str, t
 
 
 @pytest.mark.parametrize("key", ["0.0", "group/array/3/1/2"])
-def test_a_lock_held_by_one_blocks_the_other(zarr2: Zarr2, key: str, tmp_path: Path) -> None:
+def test_a_lock_of_one_implementation_blocks_the_other(zarr2: Zarr2, key: str, tmp_path: Path) -> None:
     locks = zarrfs.ProcessSynchronizer(tmp_path)
     with locks.lock(key):
         assert not zarr2("lock_is_free", str(tmp_path), key)

@@ -278,7 +278,7 @@ def test_like_routines_keep_shards_and_inner_codecs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_from_array_keeps_everything_that_is_not_given(zarr_format: Any, tmp_path: Path) -> None:
+def test_from_array_keeps_all_properties_without_an_option(zarr_format: Any, tmp_path: Path) -> None:
     compressors = numcodecs.Zlib(2) if zarr_format == 2 else zarr.codecs.GzipCodec(level=2)
     source = zarr.create_array(
         tmp_path / "source",

@@ -11,7 +11,7 @@ from zarrfs.mount.writing import hidden_names
 from zarrfs.mount.writing.hidden_names import HiddenNames
 
 
-def test_names_are_shown_one_by_one_or_by_their_beginning() -> None:
+def test_names_are_shown_one_by_one_or_by_their_prefix() -> None:
     names = HiddenNames()
     for path in ("/a.npy", "/a.raw", "/ab.npy"):
         names.add(path)

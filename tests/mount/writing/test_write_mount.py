@@ -171,7 +171,7 @@ def test_programs_change_the_hierarchy(mount: Path, store: Path, tmp_path: Path)
     assert failed.returncode
 
 
-def test_mv_does_not_overwrite_if_it_must_not(mount: Path) -> None:
+def test_mv_overwrites_unless_no_clobber_is_set(mount: Path) -> None:
     np.save(mount / "a.npy", np.arange(3))
     np.save(mount / "b.npy", np.arange(4))
     run("mv", "-n", mount / "a.npy", mount / "b.npy")

@@ -122,7 +122,7 @@ def test_a_profile_along_an_axis_has_the_mean_of_every_slice(number: int) -> Non
         assert np.allclose(profile.values[:, z], means, rtol=1e-6, equal_nan=True)
 
 
-def test_a_profile_along_an_axis_stops_when_it_is_not_wanted() -> None:
+def test_a_profile_along_an_axis_stops_when_its_result_is_not_needed() -> None:
     image = open_pyramid(pyramid(random_values((5, 30, 30)), "zyx", 1, (1, 8, 8)))
     answers = iter([True, True, False])
     assert axis_profile(image, initial_intent(image), REGIONS[0].shape, 0, lambda: next(answers)) is None

@@ -1,4 +1,4 @@
-"""The requests of a read, what is cached, and what is read again."""
+"""Caches of reads: what they hold, what they evict, and what is read from the store again."""
 
 from __future__ import annotations
 
