@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PyQt6.QtCore import QItemSelectionModel, Qt
-from PyQt6.QtGui import QGuiApplication
+from PyQt6.QtGui import QFontMetrics, QGuiApplication
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.qt.panels.values_view import PageModel, ValuesView
 from zarrfs_viewer.qt.window.main_window import MainWindow
@@ -154,6 +154,23 @@ def test_the_values_around_the_pointer_follow_the_slice(
     qtbot.waitUntil(lambda: current() == str(data[2, 7, 11]), timeout=TIMEOUT_MILLISECONDS)
     window.features.values.dock.close()
     assert not window.actions_by_name["neighbourhood"].isChecked()
+
+
+def test_times_around_the_pointer_are_not_cut(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
+    data = np.datetime64("2020-01-01T00:00:00", "s") + np.arange(600).reshape(20, 30)
+    zarrfs.create_array(tmp_path / "a.zarr", data=data, dimension_names=["y", "x"])
+    window = open_in_window(tmp_path / "a.zarr")
+    window.actions_by_name["neighbourhood"].trigger()
+    table = window.features.values.neighbourhood.table
+    window.canvas.pointed.emit((7.0, 11.0))
+    qtbot.waitUntil(lambda: table.currentItem() is not None, timeout=TIMEOUT_MILLISECONDS)
+    item = table.currentItem()
+    assert item is not None
+    assert item.text() == str(data[7, 11])
+    assert table.columnWidth(item.column()) >= QFontMetrics(item.font()).horizontalAdvance(item.text())
+    assert table.viewport().rect().contains(table.visualItemRect(item))
 
 
 def test_a_string_array_of_a_group_is_displayed_on_activation(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PyQt6.QtCore import QTimer
-from PyQt6.QtGui import QFont
+from PyQt6.QtGui import QFont, QFontMetrics
 from PyQt6.QtWidgets import QHeaderView, QTableWidget, QTableWidgetItem, QVBoxLayout, QWidget
 
 from zarrfs_viewer.analysis.neighbourhood import Neighbourhood, read_neighbourhood
@@ -15,6 +15,9 @@ __all__ = ["NeighbourhoodPanel"]
 
 ROWS, COLUMNS = 9, 5
 INTERVAL_MILLISECONDS = 50
+MIN_SECTION_PIXELS = 12
+CELL_MARGIN_PIXELS = 12
+"""The horizontal space of a cell that is not available to its text."""
 HINT = "Point at the picture: the table shows the values of level 0 around the pointer, at any zoom."
 
 
@@ -38,7 +41,7 @@ class NeighbourhoodPanel(QWidget):
         for header in (self.table.horizontalHeader(), self.table.verticalHeader()):
             if header is not None:
                 header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-                header.setMinimumSectionSize(12)
+                header.setMinimumSectionSize(MIN_SECTION_PIXELS)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
         layout.addWidget(self.title)
@@ -97,12 +100,20 @@ class NeighbourhoodPanel(QWidget):
         self.table.setHorizontalHeaderLabels([plain(found.first[1] + column) for column in range(columns)])
         bold = QFont(self.table.font())
         bold.setBold(True)
+        texts = [[format_value(found.value(row, column)) for column in range(columns)] for row in range(rows)]
+        self._fit_columns([text for line in texts for text in line], QFontMetrics(bold))
         for row in range(rows):
             for column in range(columns):
-                item = QTableWidgetItem(plain_lines(format_value(found.value(row, column))))
+                item = QTableWidgetItem(plain_lines(texts[row][column]))
+                self.table.setItem(row, column, item)
                 if (found.first[0] + row, found.first[1] + column) == found.center:
                     item.setFont(bold)
-                    self.table.setItem(row, column, item)
                     self.table.setCurrentItem(item)
-                else:
-                    self.table.setItem(row, column, item)
+                    self.table.scrollToItem(item, QTableWidget.ScrollHint.PositionAtCenter)
+
+    def _fit_columns(self, texts: list[str], metrics: QFontMetrics) -> None:
+        """Make the columns wide enough for the texts. If the panel is narrower, it gets a scroll bar."""
+        header = self.table.horizontalHeader()
+        if header is not None:
+            widths = (metrics.horizontalAdvance(text) + CELL_MARGIN_PIXELS for text in texts)
+            header.setMinimumSectionSize(max(widths, default=MIN_SECTION_PIXELS))
