@@ -292,7 +292,7 @@ def test_an_incorrect_use_prints_one_line(store: Path, tmp_path: Path) -> None:
     for arguments, expected in [
         (("mount", store, tmp_path / "nowhere"), "no such directory"),
         (("mount", store, full), "not empty"),
-        (("mount", store, full / "file"), "is not a directory"),
+        (("mount", store, full / "file"), "is not a directory. Choose an empty directory"),
         (("mount", tmp_path / "missing.zarr", empty), "no such file or directory"),
         (("mount", tmp_path / "no.zarr", empty), "no Zarr array or group here"),
         (("mount", full / "file", empty), "is empty"),

@@ -21,8 +21,11 @@ from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.testing import CountingStore
 
 
-def write_plate(store: Store, rows: int, columns: int, fields: int = 1) -> None:
-    """Write a plate of images of 8 x 8 pixels. The values of well (r, c) are at most 100 * (r + c + 1)."""
+def write_plate(store: Store, rows: int, columns: int, fields: int = 1, *, has_windows: bool = False) -> None:
+    """Write a plate of images of 8 x 8 pixels. The values of well (r, c) are at most 100 * (r + c + 1).
+
+    With ``has_windows``, the metadata of each image have a contrast window, which is the range of its own values.
+    """
     wells = [
         {"path": f"{r}/{c}", "rowIndex": r, "columnIndex": c} for r in range(rows) for c in range(columns)
     ]
@@ -41,11 +44,14 @@ def write_plate(store: Store, rows: int, columns: int, fields: int = 1) -> None:
             images = [{"path": str(number)} for number in range(fields)]
             ome: dict[str, Any] = {"version": "0.5", "well": {"images": images}}
             well = root.create_group(f"{row}/{column}", attributes={"ome": ome})
+            brightest = 100 * (row + column + 1)
+            fields_ome: dict[str, Any] = {"version": "0.5", "multiscales": [image]}
+            if has_windows:
+                window = {"min": 0, "start": 0, "end": brightest, "max": 65535}
+                fields_ome["omero"] = {"channels": [{"color": "FFFFFF", "active": True, "window": window}]}
             for number in range(fields):
-                field = well.create_group(
-                    str(number), attributes={"ome": {"version": "0.5", "multiscales": [image]}}
-                )
-                data = np.linspace(0, 100 * (row + column + 1), 64).reshape(8, 8).astype("u2")
+                field = well.create_group(str(number), attributes={"ome": fields_ome})
+                data = np.linspace(0, brightest, 64).reshape(8, 8).astype("u2")
                 field.create_array("0", data=data, chunks=(8, 8))
 
 
@@ -135,11 +141,12 @@ def test_a_double_click_opens_a_well_and_keys_move_between_wells(qtbot: QtBot, w
     assert window.image.path == "0/2/2", "the number of the field is kept"
 
 
+@pytest.mark.parametrize("has_windows", [False, True])
 def test_thumbnails_share_their_contrast_and_the_number_of_requests_is_bounded(
-    qtbot: QtBot, window: MainWindow
+    qtbot: QtBot, window: MainWindow, has_windows: bool
 ) -> None:
     memory = MemoryStore()
-    write_plate(memory, 8, 12)
+    write_plate(memory, 8, 12, has_windows=has_windows)
     store = CountingStore(memory)
     open_plate(qtbot, window, store)
     qtbot.waitUntil(window.features.plates.overview.isVisible, timeout=TIMEOUT_MILLISECONDS)
@@ -171,9 +178,12 @@ def test_unreadable_wells_do_not_prevent_a_shared_contrast() -> None:
     assert first[0][1] == second[0][1]
 
 
-def test_the_first_well_has_the_contrast_of_the_overview(qtbot: QtBot, window: MainWindow) -> None:
+@pytest.mark.parametrize("has_windows", [False, True])
+def test_the_first_well_has_the_contrast_of_the_overview(
+    qtbot: QtBot, window: MainWindow, has_windows: bool
+) -> None:
     store = MemoryStore()
-    write_plate(store, 2, 3)
+    write_plate(store, 2, 3, has_windows=has_windows)
     open_plate(qtbot, window, store)
     assert not window.notice.isVisible(), "a message covers the names of the columns"
     wait_for_thumbnails(qtbot, window)

@@ -23,9 +23,9 @@ from zarrfs_viewer.state.view_state import (
     Viewport,
     with_appearance,
     with_channel,
-    with_default_limits,
     with_labels,
     with_level_lock,
+    with_limits,
     with_place,
 )
 
@@ -132,7 +132,7 @@ class DisplayedImage(QObject):
                 intent = with_place(intent, previous_intent)
         elif view is None:
             if not self.auto_contrast_per_image:
-                intent = with_default_limits(intent, self.find_limits(self.dataset))
+                intent = with_limits(intent, self.find_limits(self.dataset))
             location = within(self.dataset.location, self.dataset.path) if self.dataset is not None else ""
             intent = self.remembered(location, image, intent)
         warnings = [*notes, *image.notes]

@@ -10,25 +10,25 @@ from zarrfs_viewer.images.dataset import initial_intent
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.rendering.compose import Pixels
 from zarrfs_viewer.rendering.renderer import Frame, complete_frame
-from zarrfs_viewer.state.view_state import fit, with_default_limits
+from zarrfs_viewer.state.view_state import fit, with_limits
 
-__all__ = ["Limits", "automatic_limits", "shared_limits", "thumbnail"]
+__all__ = ["Limits", "own_limits", "shared_limits", "thumbnail"]
 
 Limits = tuple[tuple[float, float] | None, ...]
-"""The contrast limits of each channel; None where they are chosen automatically."""
+"""The contrast limits of each channel; None where those of the image are used."""
 
 
 def thumbnail(image: Image, size: int = 128, limits: Limits = ()) -> Pixels:
     """Return a picture of an image at its default position, with about ``size`` pixels along the longer side.
 
     The picture of an image with fewer pixels is smaller. The coarsest sufficient level is read. Blocks; call it
-    from a worker thread. Raises ZarrError. ``limits`` replace the automatic contrast limits of the channels.
+    from a worker thread. Raises ZarrError. ``limits`` replace the contrast limits of the metadata and automatic ones.
     """
     return _frame(image, size, limits).pixels
 
 
-def automatic_limits(image: Image, size: int = 128) -> Limits:
-    """Return the contrast limits that the thumbnail of an image has. Blocks. Raises ZarrError."""
+def own_limits(image: Image, size: int = 128) -> Limits:
+    """Return the contrast limits of an image, by its metadata or automatic ones. Blocks. Raises ZarrError."""
     drawn = {(channel.index, channel.field): channel.limits for channel in _frame(image, size, ()).channels}
     return tuple(drawn.get((channel.index, channel.field)) for channel in image.channels)
 
@@ -54,5 +54,5 @@ def _frame(image: Image, size: int, limits: Limits) -> Frame:
     rows, columns = (image.shape[axis] for axis in image.default_displayed)
     aspect = pixel_aspect(image, image.default_displayed)
     viewport = fit(size, size, rows, columns, aspect)
-    intent = with_default_limits(initial_intent(image, 0), limits)
+    intent = with_limits(initial_intent(image, 0), limits)
     return complete_frame(resolve(intent, image, viewport))

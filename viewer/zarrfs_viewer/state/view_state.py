@@ -31,10 +31,10 @@ __all__ = [
     "pan",
     "rotated",
     "with_channel",
-    "with_default_limits",
     "with_displayed",
     "with_labels",
     "with_level_lock",
+    "with_limits",
     "with_place",
     "with_position",
     "with_projection",
@@ -232,13 +232,16 @@ def with_place(intent: ViewIntent, other: ViewIntent) -> ViewIntent:
     return replace(intent, displayed=other.displayed, position=other.position, projection=other.projection)
 
 
-def with_default_limits(intent: ViewIntent, limits: Sequence[tuple[float, float] | None]) -> ViewIntent:
-    """Set the contrast limits of the channels without limits. Limits of another number of channels are ignored."""
+def with_limits(intent: ViewIntent, limits: Sequence[tuple[float, float] | None]) -> ViewIntent:
+    """Set the contrast limits of the channels; None keeps those of a channel.
+
+    Limits of another number of channels are ignored.
+    """
     if len(limits) != len(intent.channels):
         return intent
     pairs = zip(intent.channels, limits, strict=True)
     return replace(
-        intent, channels=tuple(replace(channel, limits=channel.limits or limit) for channel, limit in pairs)
+        intent, channels=tuple(replace(channel, limits=limit or channel.limits) for channel, limit in pairs)
     )
 
 

@@ -29,7 +29,9 @@ def prepare_mountpoint(mountpoint: str) -> str:
     except OSError as error:
         raise MountError(f"{target} cannot be used as a mount point: {error.strerror}") from error
     if not stat.S_ISDIR(status.st_mode):
-        raise MountError(f"{target} is not a directory")
+        raise MountError(
+            f"{target} is not a directory. Choose an empty directory as the mount point, which is the last argument"
+        )
     try:
         content = os.listdir(target)
     except OSError as error:

@@ -10,7 +10,7 @@ from PyQt6.QtWidgets import QTableView
 from zarrfs.errors import ZarrError
 from zarrfs_viewer.images.dataset import Dataset
 from zarrfs_viewer.qt.panels.thumbnails import THUMBNAIL_SIZE
-from zarrfs_viewer.rendering.thumbnail import Limits, automatic_limits, shared_limits
+from zarrfs_viewer.rendering.thumbnail import Limits, own_limits, shared_limits
 
 __all__ = ["PlateContrast", "first_field", "fit_cells", "visible_cells"]
 
@@ -46,7 +46,7 @@ class PlateContrast:
             well = wells[number * (len(wells) - 1) // max(1, count - 1)]
             try:
                 image = self._dataset.open_image(first_field(self._dataset, well.path))
-                yield automatic_limits(image, THUMBNAIL_SIZE)
+                yield own_limits(image, THUMBNAIL_SIZE)
             except (ZarrError, ValueError):
                 continue
 
