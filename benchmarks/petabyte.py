@@ -229,7 +229,7 @@ A petabyte takes {core_years:.1f} years of one thread.
 ## What fails first
 
 1. **The number of objects.** With chunks of 1 MiB and without shards, a petabyte is about a billion objects. The client
-   lists all of them before it starts, and holds their coordinates. Most file systems do not hold as many files. Use
+   lists all of them before it starts, and holds their coordinates. Many file systems are created for fewer files. Use
    shards (`--shards`) of 64 MiB to 1 GiB, also for a source that is to be converted later.
 2. **The scheduler.** One scheduler handles about {per_second} Dask tasks per second. Where the column "threads busy" is
    low, the scheduler is the limit, or there are fewer shards than threads, or so few for each thread that the last ones
@@ -239,8 +239,8 @@ A petabyte takes {core_years:.1f} years of one thread.
    thread.
 4. **Metadata are not a limit.** There is one document per array. The client writes the documents once.
 
-An interrupted run is resumed with `--if-exists resume`, which asks the store for each chunk of the destination. With
-many small chunks this takes as long as a listing.
+An interrupted run is resumed with `--if-exists resume`. The workers then ask the store for each chunk or shard of the
+destination, with one request for each: if one takes 20 ms, a billion take 87 h with 64 threads and 5.4 h with 1024.
 """
 
 

@@ -8,6 +8,7 @@ import errno
 import os
 import threading
 import tracemalloc
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -363,7 +364,12 @@ def test_the_first_round_of_tasks_does_not_count_for_the_expected_time(
 
 def test_rounds_of_measured_tasks_are_spread_and_grow_while_they_are_short() -> None:
     rounds: list[list[int]] = []
-    measured_rounds(lambda part: rounds.append(list(part)), range(64), 2, 60.0)
+
+    def run(part: Sequence[int]) -> float:
+        rounds.append(list(part))
+        return 0.0
+
+    measured_rounds(run, range(64), 2, 60.0)
     assert rounds[:4] == [[31, 32], [16, 17], [45, 46, 47, 48], [7, 8, 9, 10, 11, 12, 13, 14]]
     assert sorted(number for part in rounds for number in part) == list(range(64))
 

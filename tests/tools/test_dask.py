@@ -43,7 +43,9 @@ from zarrfs.tools.copying.cluster.batches import (
     batch_size,
 )
 from zarrfs.tools.copying.cluster.executor import IN_FLIGHT_PER_THREAD, ClusterExecutor
-from zarrfs.tools.copying.cluster.results import BatchResult
+from zarrfs.tools.copying.cluster.results import BatchResult, WorkerStatistics
+from zarrfs.tools.copying.copy_tasks import CopyChunk
+from zarrfs.tools.copying.sampling import DiscardingStore, Sampling
 
 RNG = np.random.default_rng(0)
 DATA = RNG.integers(1, 999, (40, 50)).astype("u2")
@@ -384,3 +386,57 @@ def test_all_items_of_a_run_are_submitted_once_in_batches_of_changing_size() -> 
     taken += batches.take(10**6, 3)
     assert [item for batch in taken for item in batch] == list(range(5000))
     assert len({len(batch) for batch in taken}) > 3
+
+
+@pytest.mark.parametrize("sample_writes", [False, True])
+def test_a_dry_run_measures_on_the_workers(sample_writes: bool, address: str, tmp_path: Path) -> None:
+    """Without writes, the workers count the bytes; they cannot write to memory of this process."""
+    values = np.random.default_rng(0).integers(0, 99, (64, 64)).astype("u2")
+    zarrfs.create_array(tmp_path / "s", data=values, chunks=(8, 8), dimension_names=("y", "x"))
+    options: dict[str, Any] = {"dry_run": True, "sample_writes": sample_writes}
+    for run in (
+        lambda **more: convert(tmp_path / "s", tmp_path / "t", **more),
+        lambda **more: rechunk(tmp_path / "s", tmp_path / "t", (4, 16), shards=(16, 32), memory=1, **more),
+        lambda **more: build_pyramid(tmp_path / "s", tmp_path / "t", levels=2, memory=1, **more),
+    ):
+        estimates = run(dask=address, **options).estimates
+        expected = run(**options).estimates
+        assert [(item.path, item.tasks) for item in estimates] == [
+            (item.path, item.tasks) for item in expected
+        ]
+        assert estimates[0].sampled >= 1
+        assert estimates[0].seconds > 0
+        assert estimates[0].nbytes_written == pytest.approx(expected[0].nbytes_written, rel=0.1)
+        assert all((item.not_written is None) == sample_writes for item in estimates)
+    assert [path.name for path in tmp_path.iterdir()] == ["s"]
+
+
+class TimedCluster(ClusterExecutor):
+    """A cluster of four threads whose tasks take two seconds each, whatever the time for sending them is."""
+
+    def __init__(self) -> None:
+        self.statistics = {"worker": WorkerStatistics()}
+
+    def threads(self, workers: int) -> int:
+        return 4
+
+    def run(self, work: Any, items: Any, *arguments: Any, on_result: Any = None, **options: Any) -> None:
+        for item in items:
+            self.statistics["worker"].add(1, 0, 2.0)
+            value = work(item)
+            if on_result is not None:
+                on_result(value)
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 40])
+def test_the_expected_time_on_a_cluster_is_that_of_the_workers(count: int) -> None:
+    source = zarrfs.create_array(
+        MemoryStore(), data=np.arange(1, count + 1, dtype="u1"), chunks=1, compressors=None
+    )
+    store = DiscardingStore()
+    target = zarrfs.create_array(store, shape=count, dtype="u1", chunks=1, compressors=None)
+    samples = Sampling(store, TimedCluster(), "")
+    measured = samples.measure(CopyChunk(source, target, False), [target], [(n,) for n in range(count)], 2)
+    assert measured.seconds == pytest.approx(2.0 / min(count, 4))
+    assert measured.tasks == min(count, 8)
+    assert measured.nbytes_written == 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,12 +20,13 @@ from zarrfs.engine.locations import Location, open_store
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.staging import StagingStore, staging_name
-from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.base import DOCUMENT_NAMES, Buffer, Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import StoreError, ZarrError
+from zarrfs.tools.copying.cluster.executor import ClusterExecutor
 from zarrfs.tools.copying.destinations import file_path
-from zarrfs.tools.copying.executors import Executor, ThreadExecutor
+from zarrfs.tools.copying.executors import Executor
 from zarrfs.tools.copying.option_names import option
 from zarrfs.tools.copying.reports import ArrayEstimate
 
@@ -58,6 +60,43 @@ class Measurement:
     tasks: int
 
 
+class DiscardingStore(MemoryStore):
+    """A store in memory that keeps documents, and only counts the bytes of other values. Tasks that write to it can be
+    sent to other processes, with the documents.
+    """
+
+    def __init__(self, documents: dict[str, bytes] | None = None) -> None:
+        super().__init__(documents)
+        self._written = threading.local()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DiscardingStore, (dict(self.values),)
+
+    def set(self, key: str, value: Buffer) -> None:
+        if key.rpartition("/")[2] in DOCUMENT_NAMES:
+            super().set(key, value)
+        else:
+            self._written.nbytes = self.take_nbytes() + len(value)
+
+    def take_nbytes(self) -> int:
+        """Return the bytes that this thread has written since the last call."""
+        nbytes: int = getattr(self._written, "nbytes", 0)
+        self._written.nbytes = 0
+        return nbytes
+
+
+@dataclass(frozen=True)
+class CountedTask:
+    """A task that writes to a DiscardingStore on its own thread. Returns the number of bytes."""
+
+    work: Callable[[Any], object]
+    store: DiscardingStore
+
+    def __call__(self, item: Any) -> int:
+        self.work(item)
+        return self.store.take_nbytes()
+
+
 class Sampling:
     """Runs samples of tasks.
 
@@ -79,28 +118,67 @@ class Sampling:
 
         ``workers`` is the number of threads if threads of this process are used.
         """
+        executor = self._executor
+        if isinstance(executor, ClusterExecutor):
+            return self._measure_on_cluster(executor, work, targets, items)
         before = self._nbytes(targets)
-        threads = self.threads(workers)
-        in_memory = self.store.in_process and not isinstance(self._executor, ThreadExecutor)
-        # The workers of a cluster have no access to memory of this process.
-        executor, at_once = (ThreadExecutor(), 1) if in_memory else (self._executor, threads)
 
-        def run(part: Sequence[Any]) -> None:
-            executor.run(work, part, 1 if in_memory else workers, lambda count: None)
+        def run(part: Sequence[Any]) -> float:
+            begin = time.perf_counter()
+            executor.run(work, part, workers, lambda count: None)
+            return time.perf_counter() - begin
 
+        seconds, count = self._seconds_per_task(run, items, self.threads(workers))
+        return Measurement(seconds, (self._nbytes(targets) - before) / max(1, count), count)
+
+    def _measure_on_cluster(
+        self,
+        cluster: ClusterExecutor,
+        work: Callable[[Any], object],
+        targets: Sequence[Array],
+        items: Sequence[Any],
+    ) -> Measurement:
+        """Measure tasks by the time that workers spend on them: the rounds are short, so that the time for sending them
+        would be a large part. In the copy a Dask task takes much longer.
+        """
+        before, written = self._nbytes(targets), 0
+        store = self.store
+        counted = CountedTask(work, store) if isinstance(store, DiscardingStore) else None
+        threads = self.threads(1)
+
+        def count_nbytes(nbytes: Any) -> None:
+            nonlocal written
+            written += nbytes
+
+        def run(part: Sequence[Any]) -> float:
+            busy = cluster.busy_seconds()
+            cluster.run(
+                *(work if counted is None else counted, part, 1, lambda count: None, 0.0),
+                on_result=None if counted is None else count_nbytes,
+            )
+            return (cluster.busy_seconds() - busy) / min(threads, len(part))
+
+        seconds, count = self._seconds_per_task(run, items, threads)
+        written += self._nbytes(targets) - before
+        return Measurement(seconds, written / max(1, count), count)
+
+    def _seconds_per_task(
+        self, run: Callable[[Sequence[Any]], float], items: Sequence[Any], at_once: int
+    ) -> tuple[float, int]:
+        """Return the time per task while all threads are busy, and the number of tasks that were run."""
         rounds = measured_rounds(run, items, at_once, self._limit())
         self._seconds += sum(seconds for _, seconds in rounds)
         # The first round imports modules and opens connections. It counts only if there is no other.
         timed = rounds[1:] or rounds
-        count = sum(number for number, _ in rounds)
         seconds = sum(taken for _, taken in timed) / max(1, sum(number for number, _ in timed))
-        written = (self._nbytes(targets) - before) / max(1, count)
-        return Measurement(seconds / (threads if in_memory else 1), written, count)
+        return seconds, sum(number for number, _ in rounds)
 
     def check(self, source: Array | Group) -> None:
-        """See ``Executor.check``, for the store of the samples."""
+        """Raise a ZarrError unless the tasks can be run. See ``Executor.check``, for the store of the samples."""
         if self.reason is None and not self.store.in_process:
             self._executor.check(source, self.store)
+        elif isinstance(self._executor, ClusterExecutor):
+            self._executor.check_readable(source)
 
     def threads(self, workers: int) -> int:
         """Return the number of threads of the copy. See ``Executor.threads``."""
@@ -114,9 +192,10 @@ class Sampling:
 
 
 def measured_rounds(
-    run: Callable[[Sequence[Any]], object], items: Sequence[Any], at_once: int, limit: float
+    run: Callable[[Sequence[Any]], float], items: Sequence[Any], at_once: int, limit: float
 ) -> list[tuple[int, float]]:
-    """Run rounds of tasks for ``limit`` seconds, at least two, and return the number of tasks and the time of each.
+    """Run rounds of tasks for ``limit`` seconds after the first one, at least two, and return the number of tasks and
+    the time of each. ``run`` returns the time.
 
     A round has neighbouring items, as in the copy, where they share chunks of the source. The rounds are spread over
     all items and do not begin with the first ones: chunks at the edge of an image are often smaller or emptier.
@@ -124,15 +203,13 @@ def measured_rounds(
     rounds: list[tuple[int, float]] = []
     used: set[int] = set()
     size = at_once
-    while len(used) < len(items) and (len(rounds) < 2 or sum(seconds for _, seconds in rounds) < limit):
+    while len(used) < len(items) and (len(rounds) < 2 or sum(seconds for _, seconds in rounds[1:]) < limit):
         start = round(_fraction(len(rounds) + 1) * max(0, len(items) - size))
         part = [number for number in range(start, min(start + size, len(items))) if number not in used]
         if not part:
             part = [number for number in range(len(items)) if number not in used][:size]
         used.update(part)
-        begin = time.perf_counter()
-        run([items[number] for number in part])
-        rounds.append((len(part), time.perf_counter() - begin))
+        rounds.append((len(part), run([items[number] for number in part])))
         if len(rounds) > 1 and rounds[-1][1] < MIN_ROUND_SECONDS:
             size *= 2
     return rounds
@@ -165,7 +242,12 @@ def estimated(
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         reason = str(error)
-    return estimate(Sampling(MemoryStore(), executor, reason))
+    return estimate(Sampling(_memory_store(executor), executor, reason))
+
+
+def _memory_store(executor: Executor) -> MemoryStore:
+    """Return a store for samples in memory. The workers of a cluster cannot write to memory of this process."""
+    return DiscardingStore() if isinstance(executor, ClusterExecutor) else MemoryStore()
 
 
 @contextmanager
@@ -179,14 +261,16 @@ def sampling(
     """
     if not sample_writes:
         yield Sampling(
-            MemoryStore(), executor, f"use {option('sample_writes')} to write temporary keys for this"
+            _memory_store(executor),
+            executor,
+            f"use {option('sample_writes')} to write temporary keys for this",
         )
         return
     with _sample_store(location, options) as store:
         if isinstance(store, Store):
             yield Sampling(store, executor, None)
         else:
-            yield Sampling(MemoryStore(), executor, store)
+            yield Sampling(_memory_store(executor), executor, store)
 
 
 @contextmanager

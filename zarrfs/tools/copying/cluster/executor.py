@@ -212,6 +212,10 @@ class ClusterExecutor:
         if self.on_statistics is not None:
             self.on_statistics(self.statistics)
 
+    def busy_seconds(self) -> float:
+        """Return the time that all threads have spent on tasks."""
+        return sum(worker.busy_seconds for worker in self.statistics.values())
+
     def threads(self, workers: int) -> int:
         """Return the number of threads of the cluster. Raises StoreError if it is lost."""
         return self._threads()
