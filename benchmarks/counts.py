@@ -31,7 +31,7 @@ from benchmarks.plan import SMALL_SIDE, DataSet, Read
 __all__ = ["COUNTED", "count_all", "counted_sets"]
 
 
-class Counted(NamedTuple):
+class CountedRead(NamedTuple):
     """A read that is counted, whether the default cache is used, and how often the read is repeated."""
 
     data_set: DataSet
@@ -49,14 +49,14 @@ _CHUNKS = DataSet(SMALL_SIDE, 10, None, "Blosc-LZ4")
 _SHARD = DataSet(SMALL_SIDE, 10, SMALL_SIDE, "Blosc-LZ4")
 
 COUNTED = (
-    Counted(_CHUNKS, Read("one voxel"), False, 1000),
-    Counted(_CHUNKS, Read("one voxel"), True, 4000),
-    Counted(_SHARD, Read("one voxel"), False, 1000),
-    Counted(_SHARD, Read("one voxel"), True, 4000),
-    Counted(_CHUNKS, Read("plane", 0), False, 100),
-    Counted(_CHUNKS, Read("full read"), False, 20),
-    Counted(_SHARD, Read("full read"), False, 20),
-    Counted(_CHUNKS, Read("open"), False, 200),
+    CountedRead(_CHUNKS, Read("one voxel"), False, 1000),
+    CountedRead(_CHUNKS, Read("one voxel"), True, 4000),
+    CountedRead(_SHARD, Read("one voxel"), False, 1000),
+    CountedRead(_SHARD, Read("one voxel"), True, 4000),
+    CountedRead(_CHUNKS, Read("plane", 0), False, 100),
+    CountedRead(_CHUNKS, Read("full read"), False, 20),
+    CountedRead(_SHARD, Read("full read"), False, 20),
+    CountedRead(_CHUNKS, Read("open"), False, 200),
 )
 
 
@@ -95,7 +95,7 @@ def count_all(progress: Callable[[str], None]) -> list[dict[str, Any]]:
     return results
 
 
-def _child(case: Counted, repeats: int) -> list[str]:
+def _child(case: CountedRead, repeats: int) -> list[str]:
     directory = str(scratch_directory() / case.data_set.directory)
     arguments = [directory, case.read.kind, str(case.read.axis), str(int(case.is_cached)), str(repeats)]
     return [sys.executable, "-W", "ignore", "-m", "benchmarks.counts", *arguments]

@@ -42,12 +42,12 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     options.scratch.mkdir(exist_ok=True)
     store = make_volume(VOLUMES[0], options.side, options.scratch)
-    found: dict[str, list[float]] = {}
+    times: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as directory:
         for _ in range(options.rounds):
             for name, seconds in _measure(store, Path(directory) / "files"):
-                found.setdefault(name, []).append(seconds)
-    medians = {name: statistics.median(values) for name, values in found.items()}
+                times.setdefault(name, []).append(seconds)
+    medians = {name: statistics.median(values) for name, values in times.items()}
     for name, seconds in medians.items():
         print(f"{name:55} {seconds:.3f} s")
     least = (medians["do-nothing FUSE, server and cat"] + medians["engine, into memory that exists"]) / CORES

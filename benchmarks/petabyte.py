@@ -50,7 +50,7 @@ SHARD_SIZES = {"1 MiB": 1 << 20, "64 MiB": 64 << 20, "1 GiB": 1 << 30}
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurements:
     """The measurements of this machine.
 
     Attributes:
@@ -66,7 +66,7 @@ class Measured:
     compression: float
 
 
-def measure(folder: Path) -> Measured:
+def measure(folder: Path) -> Measurements:
     """Measure tasks of a conversion, the scheduler, and the memory of the list of chunks."""
     from zarrfs.synthetic import make_picture
 
@@ -98,7 +98,7 @@ def measure(folder: Path) -> Measured:
             copy(block)
             rates.append(nbytes / (time.process_time() - start))
     compression = target.nbytes_stored() / target.nbytes
-    return Measured(tuple(rates), _schedule_seconds(), _chunk_nbytes(), compression)
+    return Measurements(tuple(rates), _schedule_seconds(), _chunk_nbytes(), compression)
 
 
 def _schedule_seconds() -> float:
@@ -136,7 +136,7 @@ def _chunk_nbytes() -> float:
     return peak / LISTED
 
 
-def simulate(measured: Measured, tasks: int, task_nbytes: int, threads: int) -> tuple[float, float]:
+def simulate(measured: Measurements, tasks: int, task_nbytes: int, threads: int) -> tuple[float, float]:
     """Return the seconds of a run and the fraction of the time in which the threads work."""
     item_seconds = task_nbytes / float(np.median(measured.rates))
     generator = random.Random(0)
@@ -158,7 +158,7 @@ def simulate(measured: Measured, tasks: int, task_nbytes: int, threads: int) -> 
     return end, busy / (end * len(free))
 
 
-def page(measured: Measured) -> str:
+def page(measured: Measurements) -> str:
     """Return the page with the figures."""
     rate = float(np.median(measured.rates))
     rows = [

@@ -50,16 +50,16 @@ class LatencyServer:
             return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
         status = b"200 OK"
         fields = b"Accept-Ranges: bytes\r\n"
-        if found := RANGE.search(head):
-            low, high = self._bounds(found, len(content))
+        if match := RANGE.search(head):
+            low, high = self._bounds(match, len(content))
             fields += b"Content-Range: bytes %d-%d/%d\r\n" % (low, high - 1, len(content))
             content, status = content[low:high], b"206 Partial Content"
         fields += b"Content-Length: %d\r\n" % len(content)
         return b"HTTP/1.1 " + status + b"\r\n" + fields + b"\r\n" + (b"" if method == b"HEAD" else content)
 
     @staticmethod
-    def _bounds(found: re.Match[bytes], size: int) -> tuple[int, int]:
-        first, last = found.groups()
+    def _bounds(match: re.Match[bytes], size: int) -> tuple[int, int]:
+        first, last = match.groups()
         if not first:
             return max(0, size - int(last)), size
         return int(first), min(size, int(last) + 1) if last else size

@@ -36,18 +36,18 @@ def peer_ratio(result: Result, name: str, quantity: str = "median") -> float:
 
 def tables(document: dict[str, Any]) -> dict[str, str]:
     """Return the Markdown of each table for which there are results."""
-    found = {"machine": machine_text(document)}
+    result = {"machine": machine_text(document)}
     if "reads" in document:
-        found["ratios"] = _ratio_table(document["reads"])
-        if all("cpu" in own for result in document["reads"] for own in result["contenders"].values()):
-            found["processor time"] = _ratio_table(document["reads"], "cpu")
-        found["reads"] = _read_table(document["reads"])
-        found["memory"] = _memory_table(document["reads"])
+        result["ratios"] = _ratio_table(document["reads"])
+        if all("cpu" in own for read in document["reads"] for own in read["contenders"].values()):
+            result["processor time"] = _ratio_table(document["reads"], "cpu")
+        result["reads"] = _read_table(document["reads"])
+        result["memory"] = _memory_table(document["reads"])
     if "writes" in document:
-        found["writes"] = _write_table(document["writes"])
+        result["writes"] = _write_table(document["writes"])
     if "counts" in document:
-        found["counts"] = _count_table(document["counts"])
-    return found
+        result["counts"] = _count_table(document["counts"])
+    return result
 
 
 def machine_text(document: dict[str, Any]) -> str:
@@ -142,13 +142,18 @@ def _count_table(results: list[dict[str, Any]]) -> str:
     return _table(["one read", *columns], rows)
 
 
-def replace_tables(page: str, found: dict[str, str]) -> str:
-    """Return a page with the tables in their places. Raises SystemExit if a place is missing."""
-    for name, text in found.items():
+def replace_tables(page: str, markdown: dict[str, str]) -> str:
+    """Return ``page`` with each table between its two comments. ``markdown`` is the text of each table by name.
+
+    Raises SystemExit if the comments of a table are missing.
+    """
+    for name, text in markdown.items():
         begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
         pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
         if not pattern.search(page):
-            raise SystemExit(f"the page has no place for the table {name!r}: {begin} and {end}")
+            raise SystemExit(
+                f"the page has no comments {begin} and {end}: insert them where the table {name!r} belongs"
+            )
         before, after = pattern.split(page, maxsplit=1)
         page = f"{before}{begin}\n\n{text}\n\n{end}{after}"
     return page

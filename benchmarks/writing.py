@@ -12,54 +12,22 @@ import json
 import os
 import shutil
 import statistics
-import subprocess
-import sys
 import time
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from benchmarks.engine import describe, line, ratio, scratch_directory
 from benchmarks.plan import SMALL_SIDE, VOLUME_SIDE, DataSet, written_sets
+from benchmarks.workers import Worker, rotated
 from benchmarks.writers import WRITERS
 from zarrfs import synthetic
 
 MIN_ROUNDS = 3
 SMALL_ROUNDS_FACTOR = 5
 """Tasks of the small volume take milliseconds. They are repeated more often by this factor."""
-
-
-class Worker:
-    """The process of a contender. Requests and results are JSON lines."""
-
-    def __init__(self, name: str, volume: Path) -> None:
-        command = [sys.executable, "-W", "ignore", "-m", "benchmarks.writers", name, str(volume)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.peak = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._process.communicate()
-
-    def time(self, directory: Path, task: str, number: int) -> float:
-        """Run a task and return its duration in seconds."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        print(json.dumps([str(directory), task, number]), file=self._process.stdin, flush=True)
-        answer = self._process.stdout.readline()
-        if not answer:
-            raise SystemExit(f"the contender exited with status {self._process.wait()}")
-        measurements = json.loads(answer)
-        self.peak = measurements["peak"]
-        return float(measurements["seconds"])
 
 
 def tasks(data_set: DataSet) -> list[str]:
@@ -134,8 +102,8 @@ def measure(
     volume = volume_file(data_set.side)
     scratch = directory / "zarrfs-benchmarks-written"
     shutil.rmtree(scratch, ignore_errors=True)
-    workers = {name: Worker(name, volume) for name in names}
-    stored = {}
+    workers = {name: Worker("benchmarks.writers", name, str(volume)) for name in names}
+    stored, peaks = {}, {}
     started = time.monotonic()
     min_rounds = MIN_ROUNDS if budget > 0 else 1
     try:
@@ -146,29 +114,20 @@ def measure(
             for target in targets.values():
                 make_empty(target, data_set)
             for position, task in enumerate(task_keys):
-                for name in _rotated(names, number + position):
-                    duration = workers[name].time(targets[name], task, number)
+                for name in rotated(names, number + position):
+                    answer = workers[name].request(str(targets[name]), task, number)
+                    peaks[name] = answer["peak"]
                     if number:
-                        seconds[task][name].append(duration)
+                        seconds[task][name].append(answer["seconds"])
             if number == 0:
                 _check_equal_values(data_set, targets)
                 stored = {name: stored_nbytes(target) for name, target in targets.items()}
             shutil.rmtree(scratch)
     finally:
         for worker in workers.values():
-            worker.__exit__(None, None, None)
+            worker.close()
         shutil.rmtree(scratch, ignore_errors=True)
-    return {
-        "seconds": seconds,
-        "stored": stored,
-        "peak": {name: worker.peak for name, worker in workers.items()},
-    }
-
-
-def _rotated(names: list[str], number: int) -> Iterator[str]:
-    shift = number % len(names)
-    yield from names[shift:]
-    yield from names[:shift]
+    return {"seconds": seconds, "stored": stored, "peak": peaks}
 
 
 def _check_equal_values(data_set: DataSet, targets: dict[str, Path]) -> None:

@@ -19,7 +19,12 @@ __all__ = ["command"]
 @click.command(short_help="Write the values of an array.")
 @click.argument("location")
 @click.option(
-    "--as", "output_format", type=click.Choice(FORMATS), default="npy", show_default=True, help="The format."
+    "--as",
+    "output_format",
+    type=click.Choice(FORMATS),
+    default="npy",
+    show_default=True,
+    help="The output format.",
 )
 @click.option("--output", "-o", metavar="FILE", help="Write to this new file instead of standard output.")
 @storage_option

@@ -19,7 +19,7 @@ __all__ = ["command"]
     type=click.Choice(["2", "3"]),
     default="3",
     show_default=True,
-    help="The new format.",
+    help="The Zarr format to migrate to.",
 )
 @click.option(
     "--remove-old", is_flag=True, help="Delete the old documents after all new documents have been written."

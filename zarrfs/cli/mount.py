@@ -117,8 +117,8 @@ class OctalType(click.ParamType):  # type: ignore[type-arg]
 @click.option("--create-format", help="With --rw: the Zarr format of new arrays. Default: that of the group.")
 @click.option("--create-chunks", help="With --rw: the chunk shape of new arrays, such as 64,64,64, or auto.")
 @click.option("--create-codec", help="With --rw: the compression of new arrays, such as zstd or none.")
-@click.option("--uid", type=click.IntRange(0, 2**32 - 2), help="The owner of all files.")
-@click.option("--gid", type=click.IntRange(0, 2**32 - 2), help="The group of all files.")
+@click.option("--uid", type=click.IntRange(0, 2**32 - 2), help="The user ID of the owner of all files.")
+@click.option("--gid", type=click.IntRange(0, 2**32 - 2), help="The group ID of all files.")
 @click.option(
     "--umask", type=OctalType(), help="Permission bits that no file has, in octal notation such as 027."
 )

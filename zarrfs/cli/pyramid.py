@@ -24,14 +24,14 @@ __all__ = ["command"]
 @click.option(
     "--factors",
     multiple=True,
-    help="The factors of the dimensions, such as 1,2,2. Repeat for each level. Default: from the voxel size.",
+    help="The downsampling factors, such as 1,2,2. Repeat for each level. Default: derived from the voxel size.",
 )
 @click.option(
     "--max-length",
     type=click.IntRange(1),
     default=256,
     show_default=True,
-    help="Without --levels: add levels until no spatial dimension is longer.",
+    help="Without --levels: add levels until no spatial dimension is longer than this.",
 )
 @image_options
 @execution_options

@@ -173,7 +173,8 @@ def image_options(command: Callable[..., None]) -> Callable[..., None]:
         function,
         click.option("--axes", help="The names of the dimensions of the source: czyx, or c,z,y,x."),
         click.option(
-            "--scale", help="The distance of two elements along each dimension, such as 1,0.5,0.2,0.2."
+            "--scale",
+            help="The distance between neighbouring elements along each dimension, such as 1,0.5,0.2,0.2.",
         ),
         click.option("--unit", help="The unit of the spatial dimensions, such as micrometer."),
         click.option("--name", help="The name of the image."),
@@ -183,7 +184,7 @@ def image_options(command: Callable[..., None]) -> Callable[..., None]:
             type=click.Choice(["auto", "mean", "median", "max", "min", "mode", "nearest"]),
             default="auto",
             show_default=True,
-            help="How elements are combined. auto: mode for labels, otherwise mean.",
+            help="How elements are combined: auto is mode for labels, otherwise mean.",
         ),
         click.option(
             "--chunks",

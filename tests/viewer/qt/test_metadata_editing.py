@@ -86,7 +86,7 @@ def test_the_check_precedes_saving(qtbot: QtBot, open_in_window: OpenInWindow, c
     editor.text.setPlainText(json.dumps(attributes))
     editor.save.click()
     qtbot.waitUntil(lambda: "not valid" in editor.result_label.text(), timeout=TIMEOUT_MILLISECONDS)
-    assert editor.save.text() == "Save although not valid"
+    assert editor.save.text() == "Save anyway"
     assert editor.edits.is_changed
     assert zarrfs.open(cells).attrs["ome"]["multiscales"][0]["axes"] != 5
     editor.undo.click()

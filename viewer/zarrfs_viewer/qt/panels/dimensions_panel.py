@@ -102,8 +102,8 @@ class DimensionsPanel(QWidget):
         self.rate.valueChanged.connect(self._set_rate)
         self.rate.setValue(DEFAULT_RATE)
         self.repeat = QComboBox()
-        self.repeat.setAccessibleName("Behaviour of playback at the end")
-        self.repeat.setToolTip("Behaviour of playback at the end")
+        self.repeat.setAccessibleName("What playback does after the last slice")
+        self.repeat.setToolTip("What playback does after the last slice")
         for title, repeat in REPEATS:
             self.repeat.addItem(plain(title), repeat)
         ignore_wheel_unless_focused(self.rate, self.repeat)

@@ -34,7 +34,7 @@ class Gallery(QListWidget):
 
     def __init__(self, worker: Worker, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setAccessibleName("Images of the dataset")
+        self.setAccessibleName("Images of the data set")
         self.setViewMode(QListView.ViewMode.IconMode)
         self.setResizeMode(QListView.ResizeMode.Adjust)
         self.setMovement(QListView.Movement.Static)

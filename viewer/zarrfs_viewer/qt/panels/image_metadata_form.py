@@ -38,7 +38,7 @@ class ImageMetadataForm(QWidget):
         self.has_content = False
         self.channels = _table("Channels", ["Name", "Colour"])
         self.axes = _table("Axes", ["Axis", "Pixel size", "Unit"])
-        self.channels_title = PlainLabel("Channels: a double click on a colour selects another one")
+        self.channels_title = PlainLabel("Channels: double-click a colour to change it")
         self.axes_title = PlainLabel("Axes: the pixel size of level 0; those of the other levels follow")
         self.channels.itemChanged.connect(self._edit_channel)
         self.channels.cellDoubleClicked.connect(self._ask_color)

@@ -167,7 +167,7 @@ class LabelTablePanel(QWidget):
         if source is not None and source == self._source:
             return
         position, displayed = translated.position, translated.displayed
-        self.title.setText("The labels are counted...")
+        self.title.setText("Counting the labels...")
         self._session.run_for_image(
             lambda: label_table(labels, position, displayed),
             lambda table: self._show_table(labels, table, position, displayed),

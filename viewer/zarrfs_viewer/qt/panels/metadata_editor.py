@@ -179,7 +179,7 @@ class MetadataEditor(QDialog):
         """Show the result of the check of the edited attributes, and permit saving."""
         self._report = report
         is_acceptable = report.valid or report.version is None
-        self.save.setText("Save" if is_acceptable else "Save although not valid")
+        self.save.setText("Save" if is_acceptable else "Save anyway")
         self.result_label.setText(plain_lines(_report_text(report)))
         if self._saves_when_checked and is_acceptable:
             self._save()

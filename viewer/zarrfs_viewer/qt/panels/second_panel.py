@@ -15,11 +15,11 @@ from zarrfs_viewer.rendering.contrast import channel_values, histogram
 __all__ = ["SecondPanel"]
 
 ARRANGEMENTS = (
-    ("Beside, with linked views", "beside"),
-    ("Over: translucent", "translucent"),
-    ("Over: additive", "additive"),
-    ("Over: minimum", "minimum"),
-    ("Over: difference", "difference"),
+    ("Side by side, linked", "beside"),
+    ("Overlay: translucent", "translucent"),
+    ("Overlay: additive", "additive"),
+    ("Overlay: minimum", "minimum"),
+    ("Overlay: difference", "difference"),
 )
 
 TRANSLUCENT_OPACITY = 0.5

@@ -159,5 +159,5 @@ class LocationOpener(QObject):
                 write_image(str(partial), make_picture(SAMPLE_SHAPE), name="sample cells")
                 partial.rename(sample)
 
-        self._session.show_message("The sample data set is generated...")
+        self._session.show_message("Generating the sample data set...")
         self._session.run_in_worker(create, lambda _: self._session.open_location(str(sample)), "sample")
