@@ -30,16 +30,16 @@ class GridConstraints:
 
     @property
     def preferred(self) -> ChunkConstraint:
-        """The hard constraints, and soft constraints where no hard one is given."""
+        """The hard constraints, and soft constraints where no hard one is set."""
         hard, soft = self.hard, self.soft
         return ChunkConstraint(
-            _first_given(hard.shape, soft.shape),
-            _first_given(hard.aspect_ratio, soft.aspect_ratio),
+            _first_set(hard.shape, soft.shape),
+            _first_set(hard.aspect_ratio, soft.aspect_ratio),
             soft.elements if hard.elements is None else hard.elements,
         )
 
 
-def _first_given(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
+def _first_set(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(first) != len(second):
         return first or second
     return tuple(one or other for one, other in zip(first, second, strict=True))
@@ -136,8 +136,8 @@ def _merge_grids(one: GridConstraints, other: GridConstraints, property_name: st
         _merge_values(first.elements, second.elements, f"{property_name} elements"),
     )
     soft = ChunkConstraint(
-        _first_given(one.soft.shape, other.soft.shape),
-        _first_given(one.soft.aspect_ratio, other.soft.aspect_ratio),
+        _first_set(one.soft.shape, other.soft.shape),
+        _first_set(one.soft.aspect_ratio, other.soft.aspect_ratio),
         one.soft.elements if one.soft.elements is not None else other.soft.elements,
     )
     return GridConstraints(hard, soft)

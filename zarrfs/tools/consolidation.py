@@ -53,12 +53,13 @@ def _consolidate(group: Group) -> None:
 
 
 def _documents(
-    group: Group, consolidation: Consolidation, known: Collection[str] = ()
+    group: Group, consolidation: Consolidation, known_paths: Collection[str] = ()
 ) -> Iterator[tuple[DocumentName, dict[str, Any]]]:
     """Yield the documents of the nodes below the group, and of the group itself if they are consolidated. If the store
-    cannot list, only the nodes at the paths ``known`` are read.
+    cannot list, only the nodes at the paths ``known_paths`` are read.
     """
-    paths = _paths(group, "") if group.store.listable or not known else (path for path in known if path)
+    is_listed = group.store.listable or not known_paths
+    paths = _paths(group, "") if is_listed else (path for path in known_paths if path)
     for below in [*([""] if consolidation.contains_root else []), *paths]:
         for name in consolidation.names:
             document = read_object(group.store, join(join(group.path, below), name))

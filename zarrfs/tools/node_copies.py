@@ -152,7 +152,7 @@ class _CopyOperation:
             if self.if_exists == "skip" or (self.if_exists == "skip_initialized" and complete):
                 self._skip(source)
                 return
-        self.write(f"copy {_described(source)}")
+        self.write(f"copy {_description(source)}")
         if not self.dry_run and dest is not None:
             path = dest._join(name)
             if isinstance(source, Array) and _is_same_node(dest.store, path, source):
@@ -211,7 +211,7 @@ class _CopyOperation:
             target.attrs.update(values)
 
     def _skip(self, source: Any) -> None:
-        self.write(f"skip {_described(source)}")
+        self.write(f"skip {_description(source)}")
         self.skipped += 1
 
     def finish(self) -> CopyResult:
@@ -228,7 +228,7 @@ def _attributes(node: Any) -> dict[str, Any]:
     return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in node.attrs.items()}
 
 
-def _described(node: Any) -> str:
+def _description(node: Any) -> str:
     return f"{node.name} {node.shape} {node.dtype}" if hasattr(node, "shape") else str(node.name)
 
 

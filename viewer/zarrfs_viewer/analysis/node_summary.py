@@ -31,21 +31,21 @@ def node_summary(node: zarrfs.Array | zarrfs.Group) -> dict[str, Any]:
         return {"Group": node.name, "Format": f"Zarr {node.zarr_format}"}
     from zarrfs.engine.nodes.summary import array_metadata_summary
 
-    found = array_metadata_summary(node)
+    metadata = array_metadata_summary(node)
     summary: dict[str, Any] = {
         "Array": node.name,
         "Shape": _product(node.shape) or "scalar",
-        "Dimensions": _names(found["dimension_names"]),
-        "Units": _names(found["dimension_units"]),
-        "Data type": _data_type(node.dtype, found),
+        "Dimensions": _names(metadata["dimension_names"]),
+        "Units": _names(metadata["dimension_units"]),
+        "Data type": _data_type(node.dtype, metadata),
         "Size": None if node.dtype.hasobject else format_bytes(node.nbytes),
         "Chunks": _grid(node.chunks),
         "Chunk size": _chunk_size(node),
         "Shards": None if node.shards is None else _grid(node.shards),
-        "Fill value": _text(found["fill_value"]),
+        "Fill value": _text(metadata["fill_value"]),
         "Memory order": "column-major (F)" if node.order == "F" else None,
         **compression(node),
-        "Format": f"Zarr {found['zarr_format']}" if found["zarr_format"] else None,
+        "Format": f"Zarr {metadata['zarr_format']}" if metadata["zarr_format"] else None,
     }
     return {name: value for name, value in summary.items() if value not in (None, "", {})}
 
@@ -139,12 +139,12 @@ def _names(names: Any) -> str | None:
     return " ".join("-" if name is None else str(name) for name in names)
 
 
-def _data_type(dtype: np.dtype[Any], found: Mapping[str, Any]) -> Any:
+def _data_type(dtype: np.dtype[Any], metadata: Mapping[str, Any]) -> Any:
     """Return the name of a data type, or the fields of a structured one."""
     if dtype.names is not None:
         return {name: _dtype_text(dtype[name]) for name in dtype.names}
     if dtype.hasobject or (dtype.kind == "V" and dtype.type is not np.void):
-        return found["data_type"]
+        return metadata["data_type"]
     return _dtype_text(dtype)
 
 

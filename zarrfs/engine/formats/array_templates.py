@@ -69,7 +69,7 @@ class ArrayTemplates:
         parts = _split(data)
         if parts is None:
             return None
-        return self._known(parts.before, parts.after, parts.attributes)
+        return self._cached(parts.before, parts.after, parts.attributes)
 
     def match(self, data: Buffer) -> tuple[ArraySpec, Mapping[str, Any]] | None:
         """Return the array that a document describes, without what depends on its attributes, and the attributes.
@@ -101,7 +101,7 @@ class ArrayTemplates:
     def find_parsed(self, document: Mapping[str, Any]) -> ArraySpec | None:
         """Return the array that a parsed document describes, or None if it has to be interpreted."""
         text = _without_attributes(document)
-        return None if text is None else self._known(text, None, document.get("attributes"))
+        return None if text is None else self._cached(text, None, document.get("attributes"))
 
     def match_parsed(self, document: Mapping[str, Any]) -> ArraySpec | None:
         """Return the array that a parsed document describes, without what depends on its attributes; as ``match``."""
@@ -114,7 +114,9 @@ class ArrayTemplates:
         if text is not None:
             self._remember(text, None, spec)
 
-    def _known(self, before: bytes, after: str | None, attributes: dict[str, Any] | None) -> ArraySpec | None:
+    def _cached(
+        self, before: bytes, after: str | None, attributes: dict[str, Any] | None
+    ) -> ArraySpec | None:
         spec = self._specs.get((before, after, registry.registrations()))
         if spec is None:
             return None

@@ -47,10 +47,10 @@ def array_template(data: Buffer, attributes: Buffer | None) -> tuple[ArraySpec, 
     return _stored_templates.match(data, attributes)
 
 
-def _known_or_parsed(data: Buffer, where: str, limit: int) -> tuple[bytes, dict[str, Any] | None]:
+def _cached_or_parsed(data: Buffer, where: str, limit: int) -> tuple[bytes, dict[str, Any] | None]:
     """Return the bytes of a ``.zarray``, and its value if it has to be interpreted."""
     raw = bytes(data)
-    return raw, None if _stored_templates.is_known(raw) else parse_object(raw, where, limit)
+    return raw, None if _stored_templates.is_cached(raw) else parse_object(raw, where, limit)
 
 
 # -- documents -----------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class V2Format(Format):
 
     def _stored_array(self, store: Store, path: str, allow_pickle: bool) -> ArraySpec | None:
         key = join(path, ARRAY_KEY)
-        found = read_document(store, key, _known_or_parsed, MAX_NODE_DOCUMENT)
+        found = read_document(store, key, _cached_or_parsed, MAX_NODE_DOCUMENT)
         if found is None:
             return None
         data, document = found

@@ -42,7 +42,7 @@ class V2Templates:
     def __init__(self) -> None:
         self._templates: dict[tuple[bytes, int], _Template] = {}
 
-    def is_known(self, data: Buffer) -> bool:
+    def is_cached(self, data: Buffer) -> bool:
         """Return whether ``find`` returns an array for the bytes of a ``.zarray``."""
         return len(data) <= MAX_TEMPLATE_NBYTES and self._key(data) in self._templates
 

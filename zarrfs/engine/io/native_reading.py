@@ -74,10 +74,10 @@ def read_natively(plan: ReadPlan, out: Array) -> Generator[list[ChunkProjection]
     if shard.present and shard.index_nbytes > MAX_SPARSE_INDEX_NBYTES and out.size < prod(storage.spec.shape):
         return None
     read = NativeRead(out, library, array, spans)
-    kept = _use_cache(plan, read, array)
+    new_entries = _use_cache(plan, read, array)
     if all(read.unread):
         return None
-    return _execute(plan, read, library, kept, out.nbytes)
+    return _execute(plan, read, library, new_entries, out.nbytes)
 
 
 def _reads_files(store: Store) -> bool:
@@ -89,7 +89,11 @@ def _reads_files(store: Store) -> bool:
 
 
 def _execute(
-    plan: ReadPlan, read: NativeRead, library: NativeLibrary, kept: _KeptChunks | None, out_nbytes: int
+    plan: ReadPlan,
+    read: NativeRead,
+    library: NativeLibrary,
+    new_entries: _NewCacheEntries | None,
+    out_nbytes: int,
 ) -> Generator[list[ChunkProjection]]:
     storage = plan.storage
     store = storage.store
@@ -115,23 +119,25 @@ def _execute(
                 yield list(compress(plan.chunks(), new.tolist()))
             if not is_incomplete:
                 break
-        _count(read, storage, kept, out_nbytes)
+        _count(read, storage, new_entries, out_nbytes)
     finally:
         os.close(directory)
-    if kept is not None:
-        kept.enter(read)
+    if new_entries is not None:
+        new_entries.add(read)
 
 
-def _count(read: NativeRead, storage: ArrayStorage, kept: _KeptChunks | None, out_nbytes: int) -> None:
+def _count(
+    read: NativeRead, storage: ArrayStorage, new_entries: _NewCacheEntries | None, out_nbytes: int
+) -> None:
     """Count what was decoded. Missing chunks are included: the library does not report them."""
     dimensions = read.structure.dimensions
     chunk_count = prod([dimensions[i].entry_count for i in range(len(read.values))])
-    if kept is None and 1 not in read.unread:
+    if new_entries is None and 1 not in read.unread:
         decoded.add(out_nbytes, chunk_count)
         return
     is_read = np.frombuffer(read.unread, np.uint8) == 0
     counts = read.selected_counts()
-    for position, chunk in kept.chunks.items() if kept is not None else ():
+    for position, chunk in new_entries.chunks.items() if new_entries is not None else ():
         counts[position] = chunk.size
     decoded.add(int(counts[is_read].sum()) * storage.dtype.itemsize, round(is_read.mean() * chunk_count))
 
@@ -152,8 +158,8 @@ class _FileVersion(StoredValue):
         return self.current
 
 
-class _KeptChunks:
-    """The chunks of a read that enter the cache when the read has ended."""
+class _NewCacheEntries:
+    """The chunks of a read that are added to the cache when the read has ended."""
 
     def __init__(
         self,
@@ -173,7 +179,7 @@ class _KeptChunks:
         stamp = storage.access.stamp(version)
         self._stamp = None if stamp is version.current else stamp
 
-    def enter(self, read: NativeRead) -> None:
+    def add(self, read: NativeRead) -> None:
         """Add the chunks that the library has read to the cache."""
         for position, key in self._keys.items():
             version = read.stamp(position)
@@ -182,8 +188,8 @@ class _KeptChunks:
                 CacheEntry(self._cache, key, stamp).put(self.chunks[position])
 
 
-def _use_cache(plan: ReadPlan, read: NativeRead, array: NativeArray) -> _KeptChunks | None:
-    """Exclude the chunks that the Python executor reads through the cache. Return those that are to enter the cache."""
+def _use_cache(plan: ReadPlan, read: NativeRead, array: NativeArray) -> _NewCacheEntries | None:
+    """Exclude the chunks that the Python executor reads through the cache. Return those that are added to the cache."""
     if not plan.look_up and not plan.keep_whole and (not plan.keep_partial or read.all_whole):
         return None
     storage = plan.storage
@@ -196,6 +202,8 @@ def _use_cache(plan: ReadPlan, read: NativeRead, array: NativeArray) -> _KeptChu
         read.unread[position] = 1
     if not methods.kept:
         return None
-    kept = _KeptChunks(storage, {i: keys[i] for i in methods.kept}, array.native.chunk_shape, keys)
-    read.keep(kept.chunks)
-    return kept
+    new_entries = _NewCacheEntries(
+        storage, {i: keys[i] for i in methods.kept}, array.native.chunk_shape, keys
+    )
+    read.keep(new_entries.chunks)
+    return new_entries

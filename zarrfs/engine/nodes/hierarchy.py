@@ -125,7 +125,7 @@ class Tree(str):
         return str(self)
 
 
-KnownArrays = dict[int, tuple[ArraySpec, str]]
+ArrayTexts = dict[int, tuple[ArraySpec, str]]
 """The texts of arrays by the identities of their templates, which are referenced so that the identities are unique."""
 
 
@@ -151,10 +151,10 @@ def tree(grp: Any, expand: bool | None = None, level: int | None = None) -> Tree
     return text
 
 
-def _tree_lines(group: GroupNode, indent: str, level: int | None, known: KnownArrays) -> Iterator[str]:
+def _tree_lines(group: GroupNode, indent: str, level: int | None, texts: ArrayTexts) -> Iterator[str]:
     if level is not None and level <= 0:
         return
-    entries = _tree_entries(group, known)
+    entries = _tree_entries(group, texts)
     entry = next(entries, None)
     while entry is not None:
         name, member = entry
@@ -166,16 +166,16 @@ def _tree_lines(group: GroupNode, indent: str, level: int | None, known: KnownAr
         yield line
         inner_indent = indent + ("    " if entry is None else "│   ")
         try:
-            yield from _tree_lines(member, inner_indent, None if level is None else level - 1, known)
+            yield from _tree_lines(member, inner_indent, None if level is None else level - 1, texts)
         except StoreError as error:
             yield f"{inner_indent}└── cannot be listed: {error}"
 
 
-def _tree_entries(group: GroupNode, known: KnownArrays) -> Iterator[tuple[str, str | GroupNode]]:
+def _tree_entries(group: GroupNode, texts: ArrayTexts) -> Iterator[tuple[str, str | GroupNode]]:
     """Yield the name of each member, and the text of an array, or the group. Members are opened when they are drawn."""
     template_of = group.array_templates()
     for name in group.names():
-        found = known.get(id(template_of(name)))
+        found = texts.get(id(template_of(name)))
         if found is not None:
             yield name, found[1]
             continue
@@ -187,5 +187,5 @@ def _tree_entries(group: GroupNode, known: KnownArrays) -> Iterator[tuple[str, s
             text = f"{node.shape} {node.dtype}"
             template = template_of(name)
             if template is not None:
-                known[id(template)] = template, text
+                texts[id(template)] = template, text
             yield name, text

@@ -210,8 +210,8 @@ class ScannedGroup:
         self._members = members
         self._scanned_at = scanned_at
 
-    def entries(self, name: str, others: Collection[str]) -> list[ListedEntry] | None:
-        """Return the listed files of a member, None if it has to be opened. ``others`` are the names of all members."""
+    def entries(self, name: str, member_names: Collection[str]) -> list[ListedEntry] | None:
+        """Return the listed files of a member, None if it has to be opened. ``member_names`` are those of the group."""
         member = self._members.get(name)
         found = None if member is None else _template_of(member)
         if member is None or found is None:
@@ -228,7 +228,7 @@ class ScannedGroup:
         entries = []
         for file in kind.files:
             file_name = name + file.suffix
-            if file_name in others:
+            if file_name in member_names:
                 return None
             entries.append(
                 ListedEntry(
@@ -255,7 +255,7 @@ class ScannedGroup:
             self._shared_kinds[id(template)] = kind, geometry
         return kind, geometry
 
-    def opened(self, name: str, record: NodeRecord) -> None:
+    def add_template(self, name: str, record: NodeRecord) -> None:
         """Use a member that had to be opened, the node of ``record``, as the template of the following members."""
         member = self._members.get(name)
         found = None if member is None else _template_of(member)

@@ -67,7 +67,7 @@ class GroupListing:
         names = self._nodes.member_names(parent)
         if self._lookups is not None:
             self._lookups.listed(path, names, stamp)
-        known = frozenset(names)
+        member_names = frozenset(names)
         yield ListedEntry(GROUP_DOCUMENT, False, partial(self._presentation.group_document, parent))
         for start in range(0, len(names), MEMBERS_PER_BATCH):
             part = names[start : start + MEMBERS_PER_BATCH]
@@ -76,19 +76,19 @@ class GroupListing:
                 scanned = self._summaries.scan(parent, path, part, with_usage=needs_sizes(len(names)))
             if scanned is None:
                 for name, record in self._members(parent, path, part):
-                    yield from self._entries(path, name, record, known)
+                    yield from self._entries(path, name, record, member_names)
                 continue
             for name in part:
-                entries = scanned.entries(name, known)
+                entries = scanned.entries(name, member_names)
                 if entries is None:
                     record = self._nodes.get(f"{path}/{name}" if path else name, is_listed=True)
-                    yield from self._entries(path, name, record, known)
-                    scanned.opened(name, record)
+                    yield from self._entries(path, name, record, member_names)
+                    scanned.add_template(name, record)
                 else:
                     yield from entries
 
     def _entries(
-        self, path: str, name: str, record: NodeRecord, known: frozenset[str]
+        self, path: str, name: str, record: NodeRecord, member_names: frozenset[str]
     ) -> Iterator[ListedEntry]:
         """Yield the entries of a member that has been opened."""
         member = record.node
@@ -98,7 +98,7 @@ class GroupListing:
             yield ListedEntry(file_name(name, ERROR_SUFFIX), False, partial(error_file, record))
         elif isinstance(member, Array):
             for view, entry in self._views_of(record, member, name):
-                if not self._is_other(path, name, view.suffix, entry.name, known):
+                if not self._is_other(path, name, view.suffix, entry.name, member_names):
                     yield entry
 
     def array(self, record: NodeRecord, array: Array, stem: str) -> Iterator[ListedEntry]:
@@ -141,20 +141,20 @@ class GroupListing:
         for_each(open_member, names, concurrency)
         yield from ((name, records[name]) for name in names)
 
-    def _is_other(self, path: str, stem: str, suffix: str, name: str, members: frozenset[str]) -> bool:
+    def _is_other(self, path: str, stem: str, suffix: str, name: str, member_names: frozenset[str]) -> bool:
         """Return whether the file name of a view of the member ``stem`` belongs to another member.
 
         The name of a group takes precedence over that of a file, and a longer name of an array over a shorter one.
         """
         base = f"{path}/" if path else ""
-        if name in members and isinstance(self._nodes.get(base + name).node, Group):
+        if name in member_names and isinstance(self._nodes.get(base + name).node, Group):
             return True
         if suffix not in overlapping_suffixes():
             return False
         for view, other in views_of_name(name):
             if len(other) <= len(stem):
                 return False
-            if other in members:
+            if other in member_names:
                 record = self._nodes.get(base + other)
                 if isinstance(record.node, Array):
                     presented = self._presentation.present(record, record.node, reference_name(other))

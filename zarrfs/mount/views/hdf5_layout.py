@@ -86,10 +86,9 @@ def _unsupported(dtype: np.dtype[Any]) -> str | None:
         return _unsupported(dtype.subdtype[0])
     if dtype.names is not None:
         return next(filter(None, (_unsupported(dtype[name]) for name in dtype.names)), None)
-    is_known = (
-        dtype.kind in "biufcSVmM" and dtype.itemsize > 0 and dtype.isbuiltin != 2
-    )  # 2: of another package
-    return None if is_known else dtype.name
+    is_of_other_package = dtype.isbuiltin == 2
+    is_representable = dtype.kind in "biufcSVmM" and dtype.itemsize > 0 and not is_of_other_package
+    return None if is_representable else dtype.name
 
 
 def _datatype_nbytes(dtype: np.dtype[Any]) -> int:

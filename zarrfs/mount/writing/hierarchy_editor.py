@@ -152,7 +152,7 @@ class HierarchyEditor:
         self,
         path: str,
         data: np.ndarray[Any, Any] | Values | None,
-        given: Mapping[str, str] | None = None,
+        option_texts: Mapping[str, str] | None = None,
         attributes: Mapping[str, Any] | None = None,
         document: Mapping[str, Any] | None = None,
     ) -> None:
@@ -160,8 +160,9 @@ class HierarchyEditor:
 
         Elements that are not in memory are copied in parts.
 
-        ``given`` contains options as the text of extended attributes. A replacement keeps the attributes, and, if data
-        type and number of dimensions are equal, chunks and codecs. Raises RefusedError with EINVAL for invalid options.
+        ``option_texts`` contains the creation options as the text of extended attributes. A replacement keeps the
+        attributes, and, if data type and number of dimensions are equal, chunks and codecs.
+        Raises RefusedError with EINVAL for invalid options.
         """
         present = self.node(path)
         if isinstance(present, Group):
@@ -176,7 +177,9 @@ class HierarchyEditor:
         elif attributes:
             options["attributes"] = dict(attributes)
         options |= dict(document or {})
-        options |= {name: _parsed(value) for name, value in (given or {}).items() if name in CREATION_OPTIONS}
+        options |= {
+            name: _parsed(value) for name, value in (option_texts or {}).items() if name in CREATION_OPTIONS
+        }
         if isinstance(data, np.ndarray):
             options["data"] = data
             for name in ("shape", "dtype"):

@@ -196,11 +196,11 @@ class MetadataPanel(QWidget):
                 added.setExpanded(True)
         self._filter(self.search.text())
 
-    def _show_image_summary(self, found: tuple[Image, str | None] | None) -> None:
+    def _show_image_summary(self, image_and_version: tuple[Image, str | None] | None) -> None:
         """Display the summary of a group's image before the other properties, and request its stored size."""
-        if found is None:
+        if image_and_version is None:
             return
-        image, version = found
+        image, version = image_and_version
         root = self.summary.invisibleRootItem()
         former = root.takeChildren() if root is not None else []
         self._add_to_summary(image_summary(image, version))

@@ -34,7 +34,7 @@ class PlateContrast:
         return self._limits
 
     @property
-    def known(self) -> Limits:
+    def computed_limits(self) -> Limits:
         """The limits if they have been computed, otherwise none. Does not block."""
         return self._limits or ()
 

@@ -125,7 +125,9 @@ class PlatePanel(QWidget):
 
     def _limits_of(self, dataset: Dataset | None) -> Limits:
         """Return the contrast limits of the overview if it displays this dataset, for the first well that is opened."""
-        return self._contrast.known if self._contrast is not None and dataset is self._dataset else ()
+        return (
+            self._contrast.computed_limits if self._contrast is not None and dataset is self._dataset else ()
+        )
 
     def add_view(self, view: QTableView) -> None:
         """Show the wells also in another view, and load the thumbnails that are visible there."""

@@ -75,7 +75,7 @@ class HierarchyModel(QAbstractItemModel):
         self._request_timer = QTimer(self)
         self._request_timer.setSingleShot(True)
         self._request_timer.setInterval(0)
-        self._request_timer.timeout.connect(self._describe_requested)
+        self._request_timer.timeout.connect(self._describe_next_items)
 
     # -- open locations ----------------------------------------------------------------------------------------
 
@@ -183,7 +183,7 @@ class HierarchyModel(QAbstractItemModel):
             if not self._is_describing:
                 self._request_timer.start()
 
-    def _describe_requested(self) -> None:
+    def _describe_next_items(self) -> None:
         if self._is_describing or not self._requested:
             return
         # The rows that became visible last are opened first.
@@ -193,19 +193,19 @@ class HierarchyModel(QAbstractItemModel):
         self._is_describing = True
         self._worker.submit(
             lambda: {item: describe_item(item) for item in reversed(items)},
-            self._show_requested,
+            self._finish_describing,
             self._fail_to_describe,
         )
 
-    def _show_requested(self, descriptions: dict[HierarchyItem, Description]) -> None:
+    def _finish_describing(self, descriptions: dict[HierarchyItem, Description]) -> None:
         self._is_describing = False
         self._show_descriptions(descriptions)
-        self._describe_requested()
+        self._describe_next_items()
 
     def _fail_to_describe(self, error: Exception) -> None:
         self._is_describing = False
         self.failed.emit(str(error))
-        self._describe_requested()
+        self._describe_next_items()
 
     def _show_descriptions(self, descriptions: dict[HierarchyItem, Description]) -> None:
         for item, description in descriptions.items():

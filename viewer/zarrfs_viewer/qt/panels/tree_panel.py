@@ -88,7 +88,7 @@ class TreePanel(QWidget):
         layout.addWidget(self.search)
         layout.addWidget(self.view)
         self.model.failed.connect(lambda text: session.show_message(text, True))
-        self.model.described.connect(self._show_described)
+        self.model.described.connect(self._update_described_items)
         self.model.filled.connect(lambda _: self._search_later())
         session.opened.connect(self.add)
         session.image_changed.connect(self.repaint_rows)
@@ -113,7 +113,7 @@ class TreePanel(QWidget):
             index = self.model.index(self.model.rowCount() - 1, 0)
         return self.model.item(index) if index.isValid() else None
 
-    def _show_described(self, items: list[HierarchyItem]) -> None:
+    def _update_described_items(self, items: list[HierarchyItem]) -> None:
         """Expand new groups, draw the arrows of groups, and show the metadata of the current node when it is open."""
         current = self.view.currentIndex()
         if any(item.is_group for item in items):

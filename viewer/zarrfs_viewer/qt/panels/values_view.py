@@ -175,7 +175,7 @@ class ValuesView(QWidget):
         self.copy.setVisible(bool(shape))
         self.plot.hide()
         self.number.setText("")
-        self.title.setText(plain_lines(f"{name}: {_described(array)}"))
+        self.title.setText(plain_lines(f"{name}: {_description(array)}"))
         self._read()
 
     def _hide_boxes(self) -> None:
@@ -204,7 +204,7 @@ class ValuesView(QWidget):
 
     def _show(self, array: SourceArray, page: ValuePage, values: npt.NDArray[np.float64] | None) -> None:
         self.plot.cancel()
-        text = f"{self._name}: {_described(array)}"
+        text = f"{self._name}: {_description(array)}"
         if page.row_count < page.total:
             text += f", rows {page.first:,} to {page.first + page.row_count - 1:,}"
         if page.is_cut:
@@ -263,7 +263,7 @@ class ValuesView(QWidget):
         )
 
 
-def _described(array: SourceArray) -> str:
+def _description(array: SourceArray) -> str:
     """Return the shape and the data type of an array as text."""
     lengths = " x ".join(f"{length:,}" for length in array.shape) + (
         " values" if len(array.shape) == 1 else ""

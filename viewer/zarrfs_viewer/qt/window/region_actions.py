@@ -146,8 +146,8 @@ class RegionActions(QObject):
             self._session.show_message("No image is open. Open an image before its regions.")
             return
 
-        def show(found: tuple[list[Region], list[str]]) -> None:
-            regions, skipped = found
+        def show(result: tuple[list[Region], list[str]]) -> None:
+            regions, skipped = result
             self.panel.add(regions)
             text = f"{len(regions)} regions loaded from {file}"
             if skipped:

@@ -175,15 +175,15 @@ def _fetch_ranges(source: ByteSource, chunks: Sequence[InnerChunk]) -> list[Buff
     return [sources[i] for i in range(len(chunks))]
 
 
-def _coalesce(requested: Sequence[InnerChunk]) -> tuple[list[ByteRange], list[list[int]]]:
+def _coalesce(chunks: Sequence[InnerChunk]) -> tuple[list[ByteRange], list[list[int]]]:
     """Return the ranges that contain the inner chunks, and for each range the positions of its inner chunks."""
-    if len(requested) == 1:
-        return [ByteRange(requested[0].offset, requested[0].nbytes)], [[0]]
+    if len(chunks) == 1:
+        return [ByteRange(chunks[0].offset, chunks[0].nbytes)], [[0]]
     groups: list[list[int]] = []
     ranges: list[ByteRange] = []
     end = 0
-    for i in sorted(range(len(requested)), key=lambda i: requested[i].offset):
-        start, stop = requested[i].offset, requested[i].offset + requested[i].nbytes
+    for i in sorted(range(len(chunks)), key=lambda i: chunks[i].offset):
+        start, stop = chunks[i].offset, chunks[i].offset + chunks[i].nbytes
         if ranges and start <= end + COALESCING_GAP:
             end = max(end, stop)
             ranges[-1] = ByteRange(ranges[-1].start, end - ranges[-1].start)

@@ -90,11 +90,11 @@ def _image_of(store: ForeignStore) -> SourceImage:
     axes = image.axes
     names = tuple(axis.name for axis in axes)
     has_names = all(names) and len(set(names)) == len(names)
-    is_known = any(axis != ImageAxis(axis.name) for axis in axes)
+    has_axis_metadata = any(axis != ImageAxis(axis.name) for axis in axes)
     return SourceImage(
         _Slabs(image.array),
         names if has_names else None,
-        {"transform": transform_attribute(axes), **directions_attribute(axes)} if is_known else {},
+        {"transform": transform_attribute(axes), **directions_attribute(axes)} if has_axis_metadata else {},
     )
 
 
