@@ -389,5 +389,25 @@ def test_output_that_is_written_in_part_is_an_error(
         )
     assert (tmp_path / "output").stat().st_size == 1000
     assert completed.returncode == 1
-    assert "File too large" in completed.stderr
+    assert "standard output cannot be written: File too large" in completed.stderr
     assert len(completed.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("arguments", ["cat {} --as raw", "tree {}", "--version"])
+def test_closed_standard_output_is_an_error(arguments: str, tmp_path: Path) -> None:
+    """As with "zarrfs tree image.zarr >&-" in a shell."""
+    zarrfs.create_array(tmp_path / "a.zarr", data=np.arange(9))
+    command = [sys.executable, "-m", "zarrfs", *arguments.format(tmp_path / "a.zarr").split()]
+    completed = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *command], stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert completed.returncode == 1
+    assert completed.stderr == "zarrfs: standard output cannot be written: Bad file descriptor\n"
+
+
+def test_closed_standard_error_discards_messages(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "zarrfs", "info", str(tmp_path / "missing.zarr")]
+    completed = subprocess.run(
+        ["sh", "-c", 'exec "$@" 2>&-', "sh", *command], stdout=subprocess.PIPE, text=True, check=False
+    )
+    assert (completed.returncode, completed.stdout) == (1, "")

@@ -18,7 +18,8 @@ from zarrfs.cli.main import main
 from zarrfs.errors import MetadataError, OptionError
 from zarrfs.ngff import parse
 from zarrfs.storage import MemoryStore
-from zarrfs.tools import build_pyramid, edit
+from zarrfs.tools import build_pyramid, consolidate_metadata, edit
+from zarrfs.tools.consolidation import stale_consolidation
 from zarrfs.tools.editing.pointers import with_value, without_value
 
 
@@ -199,3 +200,55 @@ def test_values_are_appended_and_objects_created() -> None:
             with_value({"a": [1], "b": None}, pointer, 2)
         with pytest.raises(OptionError):
             without_value({"a": [1], "b": None}, pointer)
+
+
+# -- consolidated metadata -------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:Consolidated metadata is currently not part")
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("path", ["", "inner", "inner/array"])
+def test_consolidated_metadata_contain_the_edit(
+    zarr_format: int, path: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """zarr-python reads attributes from the consolidated metadata if there are any."""
+    import zarr
+
+    group = zarrfs.create_group(tmp_path / "g.zarr", zarr_format=zarr_format)
+    inner = group.create_group("inner", attributes={"old": 1})
+    inner.create_array("array", data=np.arange(3))
+    group.create_group("stale")
+    zarr.consolidate_metadata(tmp_path / "g.zarr")
+    group["stale"].attrs["later"] = True  # an entry that is out of date for another reason stays so
+    caplog.clear()
+    output = run("edit", tmp_path / "g.zarr" / path, "--set", "mark=[1]", "--set", "a=b", "--delete", "a")
+    node = zarr.open_consolidated(tmp_path / "g.zarr")
+    assert (node[path] if path else node).attrs["mark"] == [1]
+    assert "later" not in node["stale"].attrs
+    assert node["inner/array"].shape == (3,)
+    stale = stale_consolidation(zarrfs.open_group(tmp_path / "g.zarr"))
+    assert [line.split()[0] for line in stale] == ["stale/.zattrs" if zarr_format == 2 else "stale"]
+    assert (f"consolidated metadata of file://{tmp_path}/g.zarr were updated" in output) == bool(
+        path or zarr_format == 2
+    )
+    assert not caplog.records
+
+
+def test_the_last_attribute_is_deleted_from_consolidated_metadata_too(tmp_path: Path) -> None:
+    for zarr_format in (2, 3):
+        path = tmp_path / f"{zarr_format}.zarr"
+        zarrfs.create_group(path, zarr_format=zarr_format).create_group("inner", attributes={"old": 1})
+        consolidate_metadata(path)
+        run("edit", path / "inner", "--delete", "old")
+        assert stale_consolidation(zarrfs.open_group(path)) == []
+
+
+def test_invalid_consolidated_metadata_stay_as_they_are(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    zarrfs.create_group(tmp_path / "g.zarr", zarr_format=2)
+    (tmp_path / "g.zarr" / ".zmetadata").write_text("{")
+    output = run("edit", tmp_path / "g.zarr", "--set", "a=1")
+    assert "were updated" not in output
+    assert zarrfs.open_group(tmp_path / "g.zarr").attrs["a"] == 1
+    assert "are not updated" in caplog.text

@@ -123,16 +123,31 @@ def test_csv_of_structured_values_has_a_column_for_each_field() -> None:
     assert file.getvalue().decode() == 'id,area,name\n1,2.5,"a,b"\n2,nan,c\n'
 
 
-def test_csv_has_strings_and_times() -> None:
-    for values, expected in (
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
         (np.array(["a", "b\nc"], object), 'a\n"b\nc"\n'),
         (np.array(["2020-01-01", "NaT"], "M8[D]"), "2020-01-01\nNaT\n"),
-    ):
-        options = {"dtype": "string"} if values.dtype.hasobject else {"zarr_format": 2}
-        array = zarrfs.create_array(MemoryStore(), data=values, **options)
-        file = io.BytesIO()
-        write_values(array, resolve([], values.shape), file, "csv")
-        assert file.getvalue().decode() == expected
+        (np.array([["2020-01-01", "NaT"]], "M8[ms]"), "2020-01-01T00:00:00.000,NaT\n"),
+        (np.array([["2020-01-01"]], ">M8[ns]"), "2020-01-01T00:00:00.000000000\n"),
+        (np.array([[5, 7]], "m8[ms]"), "5 milliseconds,7 milliseconds\n"),
+        (np.array([5], "m8[ms]"), "5 milliseconds\n"),
+        (np.array([[0.1, 1e-7, np.nan]], "f4"), "0.1,1e-07,nan\n"),
+        (np.array([0.1], ">f4"), "0.1\n"),
+        (np.array([[0.1]], "f8"), "0.1\n"),
+        (
+            np.array([("2020", 0.1)], [("t", "M8[ns]"), ("x", "f4")]),
+            "t,x\n2020-01-01T00:00:00.000000000,0.1\n",
+        ),
+    ],
+    ids=lambda value: str(value.dtype) if isinstance(value, np.ndarray) else "",
+)
+def test_csv_has_the_texts_of_values_in_any_number_of_dimensions(values: Any, expected: str) -> None:
+    options = {"dtype": "string"} if values.dtype.hasobject else {"zarr_format": 2}
+    array = zarrfs.create_array(MemoryStore(), data=values, **options)
+    file = io.BytesIO()
+    write_values(array, resolve([], values.shape), file, "csv")
+    assert file.getvalue().decode() == expected
 
 
 @pytest.mark.parametrize("memory", [1, 1 << 20])
@@ -169,7 +184,17 @@ def test_invalid_selections_are_refused(text: str) -> None:
         resolve(parse_selection(text), VALUES.shape)
 
 
+def test_a_negative_step_is_named() -> None:
+    with pytest.raises(SelectionError, match="a step has to be at least 1, found -1"):
+        parse_selection("::-1")
+
+
+def test_a_comma_at_the_end_is_permitted_as_in_numpy() -> None:
+    assert parse_selection("1, 2:3, ") == [1, slice(2, 3)]
+
+
 def test_a_selection_is_the_last_pair_of_brackets() -> None:
+    assert split_location("new\nline.zarr[1]") == ("new\nline.zarr", "1")
     assert split_location("a[1].zarr/b[2, :]") == ("a[1].zarr/b", "2, :")
     assert split_location("a.zarr") == ("a.zarr", "")
 
@@ -251,3 +276,15 @@ def test_du_sums_the_stored_sizes(path: Path) -> None:
     (path / "inner" / "zarr.json").write_text("{")
     result = CliRunner().invoke(main, ["du", str(path), "--json"])
     assert (result.exit_code, '"error"' in result.output) == (1, True)
+
+
+def test_du_counts_the_documents_and_chunks_of_the_draft(tmp_path: Path) -> None:
+    """They are below different prefixes of the store."""
+    group = zarrfs.create_group(tmp_path / "d.zarr", zarr_format="draft2019")
+    array = group.create_array("a", data=VALUES, chunks=(3, 4, 5))
+    group.create_array("ab", data=VALUES)
+    files = [tmp_path / "d.zarr/meta/root/a.array", *(tmp_path / "d.zarr/data/a").iterdir()]
+    assert len(files) == 28
+    usage = array.usage()
+    assert (usage.keys, usage.nbytes) == (28, sum(file.stat().st_size for file in files))
+    assert usage.modified is not None

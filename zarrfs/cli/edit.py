@@ -68,7 +68,7 @@ def command(location: str, dry_run: bool, no_check: bool, storage: tuple[str, ..
     numbers from 0, or names. All edits are applied in the given order and written at once.
 
     OME-NGFF metadata (0.4 and 0.5) are checked before they are written. An edit that makes them invalid is refused.
-    Consolidated metadata are not changed: run zarrfs consolidate afterwards.
+    Consolidated metadata that contain the node are updated.
 
     Exit codes: 0 success; 1 error; 2 incorrect usage.
 
@@ -94,6 +94,8 @@ def command(location: str, dry_run: bool, no_check: bool, storage: tuple[str, ..
         click.echo("nothing to change")
     elif dry_run:
         click.echo("nothing was written (--dry-run)")
+    for group in report.consolidated:
+        click.echo(f"the consolidated metadata of {safe(group)} were updated")
 
 
 def _edits(order: list[str], values: dict[str, tuple[str, ...]]) -> list[Edit]:

@@ -22,6 +22,7 @@ from click.shell_completion import CompletionItem
 
 from zarrfs.cli.garbage import garbage_collection_paused
 from zarrfs.cli.mount_options import is_helper_call, mount_arguments
+from zarrfs.cli.standard_streams import complete_output, discard_output, open_closed_streams
 from zarrfs.credentials import hide_credentials
 from zarrfs.errors import ZarrError
 from zarrfs.logs import SafeRecords, logger
@@ -207,13 +208,14 @@ def run(arguments: Sequence[str] | None = None) -> None:
 
     By default ``arguments`` are those of the process.
     """
+    open_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Characters that the encoding of the terminal or pipe lacks are printed as escape sequences.
         sys.stdout.reconfigure(errors="backslashreplace")
     if arguments is None and is_helper_call(sys.argv[1:], COMMANDS):
         arguments = mount_arguments(sys.argv[1:])
     try:
-        with _complete_writes():
+        with complete_output():
             status = main.main(arguments, prog_name="zarrfs", standalone_mode=False)
     except click.exceptions.Abort:
         _fail("interrupted", INTERRUPTED_STATUS)
@@ -223,7 +225,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
         _show_usage_error(error)
         sys.exit(error.exit_code)
     except (_ClosedPipeError, BrokenPipeError):
-        _discard_output()
+        discard_output()
         sys.exit(CLOSED_PIPE_STATUS)
     except (ZarrError, OSError) as error:
         _fail(str(error), 1)
@@ -242,35 +244,6 @@ def run(arguments: Sequence[str] | None = None) -> None:
     sys.exit(status if isinstance(status, int) else 0)
 
 
-@contextmanager
-def _complete_writes() -> Iterator[None]:
-    """Within the context a write to standard output writes everything, or raises OSError.
-
-    With PYTHONUNBUFFERED standard output is a raw stream. Python ignores that a write to it ends early, for example
-    because the disk is full.
-    """
-    stdout = sys.stdout
-    raw = getattr(stdout, "buffer", None)
-    if not isinstance(raw, io.RawIOBase):
-        yield
-        stdout.flush()
-        return
-    buffered = io.BufferedWriter(raw)
-    text = io.TextIOWrapper(buffered, stdout.encoding, stdout.errors, write_through=True)
-    sys.stdout = text
-    try:
-        yield
-        text.flush()
-    finally:
-        sys.stdout = stdout
-        try:
-            text.flush()
-        except OSError:  # The error was raised before.
-            _discard_output()
-        text.detach()
-        buffered.detach()
-
-
 def _show_usage_error(error: click.ClickException) -> None:
     """Print a usage error in the format of click. Text from the command line is escaped."""
     text = io.StringIO()
@@ -284,11 +257,6 @@ def _fail(text: str, status: int) -> NoReturn:
     try:
         sys.stdout.flush()
     except OSError:
-        _discard_output()
+        discard_output()
     sys.stderr.write(f"zarrfs: {safe_text(hide_credentials(text), MAX_MESSAGE)}\n")
     sys.exit(status)
-
-
-def _discard_output() -> None:
-    """Discard the rest of standard output, which cannot be written. Python would report it when it exits."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

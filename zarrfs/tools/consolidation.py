@@ -19,8 +19,9 @@ from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.open import Location, open_group
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.logs import logger
 
-__all__ = ["consolidate_metadata", "stale_consolidation"]
+__all__ = ["consolidate_metadata", "stale_consolidation", "update_consolidated"]
 
 
 def consolidate_metadata(
@@ -50,6 +51,38 @@ def _consolidate(group: Group) -> None:
     if consolidation is None:
         raise UnsupportedError(f"{group.store.url}: format {group.zarr_format} has no consolidated metadata")
     consolidation.write(group.store, group.path, dict(_documents(group, consolidation)))
+
+
+def update_consolidated(store: Store, path: str, zarr_format: int | str) -> list[str]:
+    """Replace the documents of a node in the consolidated metadata of the groups that contain them. Returns the paths
+    of these groups.
+
+    Call this after the documents of the node were written. Invalid consolidated metadata stay as they are, with a
+    warning. Other nodes are neither read nor changed.
+    """
+    consolidation = formats.consolidation(zarr_format)
+    if consolidation is None:
+        return []
+    updated = []
+    for group in formats.consolidating_paths(path, zarr_format):
+        below = path.removeprefix(group).strip("/")
+        if not formats.is_consolidated(store, group, zarr_format) or not (
+            below or consolidation.contains_root
+        ):
+            continue
+        documents: dict[DocumentName, dict[str, Any] | None] = {}
+        for name in consolidation.names:
+            document = read_object(store, join(path, name))
+            documents[DocumentName(below, name)] = (
+                None if document is None else consolidation.own_part(document)
+            )
+        try:
+            consolidation.update(store, group, documents)
+        except MetadataError as error:
+            logger.warning("the consolidated metadata of %s are not updated: %s", group or "/", error)
+        else:
+            updated.append(group)
+    return updated
 
 
 def _documents(

@@ -228,6 +228,11 @@ def node_keys(store: Store, *paths: str) -> list[NodeKeys]:
     return [NodeKeys((), (path,)) if format_ is None else format_.node_keys(store, path) for path in paths]
 
 
+def stored_keys(store: Store, path: str, spec: NodeSpec) -> NodeKeys:
+    """Return where the node with this metadata, and all nodes below it, are stored."""
+    return format_named(spec.zarr_format).node_keys(store, path)
+
+
 def copy_root_document(source: Store, target: Store) -> None:
     """Copy the hierarchy's root document to another store, if the format has one.
 

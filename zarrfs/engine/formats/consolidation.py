@@ -40,6 +40,16 @@ class Consolidation(ABC):
         """Write the consolidated metadata of the group at the path."""
 
     @abstractmethod
+    def update(
+        self, store: Store, path: str, documents: Mapping[DocumentName, Mapping[str, Any] | None]
+    ) -> None:
+        """Replace entries of the consolidated metadata of the group at the path, and leave the others as they are.
+
+        None removes an entry. Without consolidated metadata nothing is written. Raises MetadataError if they are
+        invalid.
+        """
+
+    @abstractmethod
     def parse(self, name: str, document: Mapping[str, Any]) -> NodeSpec | None:
         """Return the node that a document describes, or None for a document of attributes. Raises MetadataError."""
 
@@ -85,6 +95,17 @@ class V2Consolidation(Consolidation):
             store, join(path, v2.CONSOLIDATED_KEY), {"zarr_consolidated_format": 1, "metadata": entries}
         )
 
+    def update(
+        self, store: Store, path: str, documents: Mapping[DocumentName, Mapping[str, Any] | None]
+    ) -> None:
+        key = join(path, v2.CONSOLIDATED_KEY)
+        section = read_object(store, key)
+        if section is None:
+            return
+        entries = expect_object(section.get("metadata"), f"{location(store, key)}: /metadata")
+        changes = {self.key(name): document for name, document in documents.items()}
+        write_object(store, key, section | {"metadata": _replaced(entries, changes)})
+
     def parse(self, name: str, document: Mapping[str, Any]) -> NodeSpec | None:
         return v2.parse_array(document, {}, name, allow_pickle=True) if name == v2.ARRAY_KEY else None
 
@@ -116,8 +137,32 @@ class V3Consolidation(Consolidation):
         document[v3.CONSOLIDATED] = {"kind": "inline", "must_understand": False, "metadata": entries}
         write_object(store, key, document)
 
+    def update(
+        self, store: Store, path: str, documents: Mapping[DocumentName, Mapping[str, Any] | None]
+    ) -> None:
+        key = join(path, v3.KEY)
+        document = read_object(store, key) or {}
+        section = document.get(v3.CONSOLIDATED)
+        if not isinstance(section, Mapping):
+            return
+        entries = expect_object(section.get("metadata"), f"{location(store, key)}: /metadata")
+        changes = {self.key(name): entry for name, entry in documents.items()}
+        document[v3.CONSOLIDATED] = {**section, "metadata": _replaced(entries, changes)}
+        write_object(store, key, document)
+
     def parse(self, name: str, document: Mapping[str, Any]) -> NodeSpec | None:
         return v3.parse_node(document, name)
 
     def key(self, document: DocumentName) -> str:
         return document.below
+
+
+def _replaced(entries: Mapping[str, Any], changes: Mapping[str, Mapping[str, Any] | None]) -> dict[str, Any]:
+    """Return entries with changes. The members of an entry that consolidated metadata add to a document are kept."""
+    replaced = dict(entries)
+    for name, document in changes.items():
+        old = replaced.pop(name, None)
+        if document is not None:
+            added = old.get(v3.CONSOLIDATED) if isinstance(old, Mapping) else None
+            replaced[name] = {**document} if added is None else {**document, v3.CONSOLIDATED: added}
+    return replaced

@@ -29,6 +29,7 @@ __all__ = [
     "NAME",
     "Bootstrap",
     "Draft2019Format",
+    "bootstrap_document",
     "copy_bootstrap",
     "is_bootstrap",
     "parse_bootstrap",
@@ -110,13 +111,19 @@ def group_document(spec: GroupSpec) -> dict[str, Any]:
     return {"extensions": spec.document.get("extensions", []), "attributes": dict(spec.attributes)}
 
 
+def bootstrap_document(store: Store) -> dict[str, Any] | None:
+    """Return the bootstrap document of a store, or None if it has none. Raises MetadataError for invalid JSON."""
+    size = store.size(KEY)
+    if size is None or size > MAX_BOOTSTRAP:
+        return None
+    document = read_object(store, KEY, MAX_BOOTSTRAP)
+    return document if document is not None and is_bootstrap(document) else None
+
+
 def copy_bootstrap(source: Store, target: Store) -> None:
     """Write the bootstrap document of ``source``, if it has one, to ``target``."""
-    size = source.size(KEY)
-    if size is None or size > MAX_BOOTSTRAP:
-        return
-    document = read_object(source, KEY, MAX_BOOTSTRAP)
-    if document is not None and is_bootstrap(document):
+    document = bootstrap_document(source)
+    if document is not None:
         write_object(target, KEY, document)
 
 
@@ -126,13 +133,8 @@ class Draft2019Format(Format):
     features = FormatFeatures(default_separator=".", byte_order=True)
 
     def _bootstrap(self, store: Store) -> Bootstrap | None:
-        size = store.size(KEY)
-        if size is None or size > MAX_BOOTSTRAP:
-            return None
-        document = read_object(store, KEY, MAX_BOOTSTRAP)
-        if document is None or not is_bootstrap(document):
-            return None
-        return parse_bootstrap(document, location(store, KEY))
+        document = bootstrap_document(store)
+        return None if document is None else parse_bootstrap(document, location(store, KEY))
 
     def read(self, store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:
         bootstrap = self._bootstrap(store)

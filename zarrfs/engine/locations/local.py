@@ -12,7 +12,7 @@ from zarrfs.engine.locations.storage_options import Options, boolean_options
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.regular_files import check_regular_file, describe_file_type, open_regular_file
-from zarrfs.errors import LocationError, LocationNotFoundError, StoreError
+from zarrfs.errors import LocationError, LocationNotFoundError, MetadataError, StoreError
 
 __all__ = ["HDF5_MAGIC", "METADATA_NAMES", "open_path", "split_reference_file"]
 
@@ -30,6 +30,9 @@ LMDB_MAGIC = b"\xde\xc0\xef\xbe"
 LMDB_MAGIC_OFFSET = 16
 
 DBM_KINDS = ("dbm.gnu", "dbm.ndbm")
+
+DBM_SUFFIXES = (".db", ".dat", ".pag")
+"""Suffixes that libraries of dbm append to the path of a database."""
 
 HEADER_NBYTES = 64
 
@@ -53,6 +56,8 @@ def open_path(path: str, mode: str, options: Options, external: bool) -> tuple[S
         if _is_being_written(ancestor):
             return _open_zip(ancestor, mode, options), inner
         suffix = os.path.splitext(ancestor)[1].lower()
+        if SUFFIXES.get(suffix) == "dbm" and any(os.path.lexists(ancestor + added) for added in DBM_SUFFIXES):
+            return open_database("dbm", ancestor, mode, options), inner
         if suffix in SUFFIXES:
             to_create = SUFFIXES[suffix], ancestor, inner
         ancestor, last = os.path.split(ancestor)
@@ -62,13 +67,29 @@ def open_path(path: str, mode: str, options: Options, external: bool) -> tuple[S
         return _open_file(ancestor, inner, mode, options)
     if status is not None and is_lmdb(ancestor):
         return open_database("lmdb", ancestor, mode, options), inner
+    if inner and status is not None and _is_draft_root(ancestor, external):
+        return _open_directory(ancestor, mode, options, external), inner
     if status is None or inner:
         if mode not in ("a", "w"):
             raise LocationNotFoundError(f"{path}: no such file or directory{_existing_part(path)}")
         if to_create is not None:
             return _create_file(*to_create, mode, options)
+    return _open_directory(path, mode, options, external), ""
+
+
+def _open_directory(path: str, mode: str, options: Options, external: bool) -> Store:
     known = boolean_options("a directory", options, "durable")
-    return LocalStore(path, read_only=mode == "r", allow_external=external, **known), ""
+    return LocalStore(path, read_only=mode == "r", allow_external=external, **known)
+
+
+def _is_draft_root(path: str, external: bool) -> bool:
+    """Return whether a directory is a hierarchy of the draft of 2019. Its nodes have no directories."""
+    from zarrfs.engine.formats.draft2019 import bootstrap_document
+
+    try:
+        return bootstrap_document(LocalStore(path, read_only=True, allow_external=external)) is not None
+    except (MetadataError, StoreError):
+        return False
 
 
 def split_reference_file(path: str) -> tuple[str, str] | None:

@@ -1,13 +1,17 @@
 """Warnings about consolidated metadata that are out of date, because of a change made here or by what is read.
 
 Each warning is logged once. Consolidated metadata are not updated automatically: each change would rewrite the whole
-document, and concurrent updates would overwrite each other. The user consolidates again after all changes.
+document, and concurrent updates would overwrite each other. The user consolidates again after all changes. A function
+that makes one change, and updates the consolidated metadata itself, prevents the warning.
 """
 
 from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +20,14 @@ from zarrfs.engine.model import ArraySpec, NodeSpec
 from zarrfs.engine.stores.base import Store
 from zarrfs.logs import logger
 
-__all__ = ["equivalent_specs", "forget_warnings", "warn_of_change", "warn_of_difference", "warn_of_omission"]
+__all__ = [
+    "equivalent_specs",
+    "forget_warnings",
+    "warn_of_change",
+    "warn_of_difference",
+    "warn_of_omission",
+    "without_warnings_of_changes",
+]
 
 MAX_RECORDED_WARNINGS = 10_000
 
@@ -25,12 +36,28 @@ _warned: set[tuple[str, str]] = set()
 
 _lock = threading.Lock()
 
+_updated_by_caller: ContextVar[bool] = ContextVar(
+    "consolidated metadata are updated by the caller", default=False
+)
+
+
+@contextmanager
+def without_warnings_of_changes() -> Iterator[None]:
+    """Within the context changes of this thread cause no warning: the caller updates the consolidated metadata."""
+    token = _updated_by_caller.set(True)
+    try:
+        yield
+    finally:
+        _updated_by_caller.reset(token)
+
 
 def warn_of_change(store: Store, path: str, zarr_format: int | str) -> None:
     """Log a warning for each group whose consolidated metadata include the node at the path, or should include it.
 
     Call this after the node was created, changed or deleted. Reads the metadata of the groups above it.
     """
+    if _updated_by_caller.get():
+        return
     for group in formats.consolidating_paths(path, zarr_format):
         if (store.url, group) not in _warned and formats.is_consolidated(store, group, zarr_format):
             _warn_once(

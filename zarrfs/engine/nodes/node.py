@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 from zarrfs.engine.cache import ChunkCache, default_cache
 from zarrfs.engine.formats import api as formats
+from zarrfs.engine.formats.base import NodeKeys
 from zarrfs.engine.formats.json_document import document_limit
 from zarrfs.engine.formats.repeated_objects import copied
 from zarrfs.engine.io.access import Access
@@ -196,7 +197,15 @@ class StoredNode(Generic[Spec]):
         """Return the number of keys, the size in bytes and the newest modification time of the node and everything
         below it. Lists their keys.
         """
-        return self._store.usage(self._path)
+        stored: NodeKeys = formats.stored_keys(self._store, self._path, self._spec)
+        sizes = [size for key in stored.keys if (size := self._store.size(key)) is not None]
+        usages = [Usage(len(sizes), sum(sizes), None), *map(self._store.usage, stored.prefixes)]
+        times = [usage.modified for usage in usages if usage.modified is not None]
+        return Usage(
+            sum(usage.keys for usage in usages),
+            sum(usage.nbytes for usage in usages),
+            max(times, default=None),
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the store, the path and the options. Unpickling reads the metadata again; a private cache is empty."""

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.consolidation_warnings import without_warnings_of_changes
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.stores.base import Store
-from zarrfs.errors import MetadataError
+from zarrfs.engine.stores.local import LocalStore
+from zarrfs.errors import MetadataError, ZarrError
 from zarrfs.ngff import Message, check_node, parse
+from zarrfs.tools.consolidation import update_consolidated
 
 __all__ = ["Edit", "EditReport", "edit"]
 
@@ -31,11 +35,13 @@ class EditReport:
         diff: the lines of a unified diff of the attributes as JSON. Empty if nothing has changed.
         messages: the messages of the OME-NGFF check that the attributes did not have before.
         written: whether the attributes were written.
+        consolidated: the URLs of the groups whose consolidated metadata were updated.
     """
 
     diff: tuple[str, ...]
     messages: tuple[Message, ...]
     written: bool
+    consolidated: tuple[str, ...] = ()
 
 
 def edit(
@@ -51,7 +57,8 @@ def edit(
 
     If the attributes contain OME-NGFF metadata, they are checked before they are written: an edit that would add
     violations of the JSON schema is refused. Other new messages are returned. ``check=False`` skips this.
-    ``dry_run`` writes nothing. The document is replaced atomically.
+    ``dry_run`` writes nothing. The document is replaced atomically. Then the entries of the node in consolidated
+    metadata of the groups above are replaced.
 
     Raises MetadataError for a refused edit, the errors of the edits, and those of opening and writing.
     """
@@ -68,12 +75,54 @@ def edit(
             where = f"{node.store.url}/{node.path}".rstrip("/")
             raise MetadataError(f"{where}: the edit would make the OME-NGFF metadata invalid: {problems}")
         diff = tuple(_difference(before, after))
-        if diff and not dry_run:
+        if not diff or dry_run:
+            return EditReport(diff, messages, False)
+        with without_warnings_of_changes():
             node.attrs.put(after)
-        return EditReport(diff, messages, bool(diff) and not dry_run)
+        return EditReport(diff, messages, True, _update_consolidated(store, node, storage_options))
     finally:
         if not isinstance(store, Store | Mapping):
             node.store.close()  # completes a zip file
+
+
+def _update_consolidated(
+    location: Location, node: Array | Group, storage_options: dict[str, Any] | None
+) -> tuple[str, ...]:
+    """Update the consolidated metadata that contain a node, also above its location. Return the URLs of the groups."""
+    top, path = _outermost_group(location, node, storage_options)
+    store = node.store if top is None else top.store
+    try:
+        groups = update_consolidated(store, path, node.zarr_format)
+        return tuple(f"{store.url}/{group}".rstrip("/") for group in groups)
+    finally:
+        if top is not None:
+            top.close()
+
+
+def _outermost_group(
+    location: Location, node: Array | Group, storage_options: dict[str, Any] | None
+) -> tuple[Group | None, str]:
+    """Return the highest group of the hierarchy above a location that is a directory or URL, and the path of the node
+    in it; None and the path in its store if there is no group above.
+    """
+    top, below = None, node.path
+    if below or not isinstance(location, str | os.PathLike):
+        return top, below
+    above = os.fspath(node.store.root if isinstance(node.store, LocalStore) else location)
+    while True:
+        above, _, name = above.rstrip("/").rpartition("/")
+        if not name or not above.strip("/") or above.endswith(":/"):
+            return top, below
+        try:
+            group = open_node(above, mode="r+", storage_options=storage_options)
+        except ZarrError:
+            return top, below
+        if not isinstance(group, Group) or group.path:
+            group.close()
+            return top, below
+        if top is not None:
+            top.close()
+        top, below = group, f"{name}/{below}".rstrip("/")
 
 
 class _EditedNode:

@@ -21,13 +21,13 @@ start, stop and a positive step.
 NUMBER = r"-?\d{1,18}"
 ITEM = re.compile(
     rf"\s*(?:(?P<index>{NUMBER})"
-    rf"|(?P<start>{NUMBER})?\s*:\s*(?P<stop>{NUMBER})?(?:\s*:\s*(?P<step>\d{{1,18}})?)?)\s*"
+    rf"|(?P<start>{NUMBER})?\s*:\s*(?P<stop>{NUMBER})?(?:\s*:\s*(?P<step>{NUMBER})?)?)\s*"
 )
 
 
 def split_location(text: str) -> tuple[str, str]:
     """Return the location and the selection in brackets at its end; an empty selection if there is none."""
-    match = re.fullmatch(r"(?P<location>.+?)\[(?P<selection>[^\[\]]*)\]", text)
+    match = re.fullmatch(r"(?P<location>.+?)\[(?P<selection>[^\[\]]*)\]", text, re.DOTALL)
     return (match["location"], match["selection"]) if match else (text, "")
 
 
@@ -37,7 +37,10 @@ def parse_selection(text: str) -> list[int | slice | None]:
     Raises SelectionError.
     """
     items: list[int | slice | None] = []
-    for part in text.split(",") if text.strip() else []:
+    parts = text.split(",")
+    if not parts[-1].strip():  # "[]", or a comma at the end as in NumPy
+        del parts[-1]
+    for part in parts:
         if part.strip() == "...":
             items.append(None)
             continue
@@ -53,8 +56,8 @@ def parse_selection(text: str) -> list[int | slice | None]:
             start, stop, step = (
                 int(match[name]) if match[name] else None for name in ("start", "stop", "step")
             )
-            if step == 0:
-                raise SelectionError(f"selection [{text}]: a step has to be at least 1")
+            if step is not None and step < 1:
+                raise SelectionError(f"selection [{text}]: a step has to be at least 1, found {step}")
             items.append(slice(start, stop, step))
     return items
 

@@ -33,6 +33,7 @@ MAX_NBYTES = (1 << 63) - 1
 """The maximum size of a file. Metadata can declare more."""
 MAX_CSV_DIMENSIONS = 2
 TIFF_KINDS = "biufc"
+DOUBLE_NBYTES = 8
 
 
 def write_values(
@@ -129,10 +130,25 @@ def _write_csv(array: Array, selection: Selection, file: BinaryIO, memory: int) 
 
 
 def _cells(row: Any) -> list[Any]:
-    if isinstance(row, np.ndarray | np.void):
-        values = row.tolist()
-        return [_cell(value) for value in values] if isinstance(values, list | tuple) else [_cell(values)]
-    return [_cell(row.item() if isinstance(row, np.generic) and row.dtype.kind not in "mM" else row)]
+    """Return the cells of a row of a table, or of one element: of a structured element one for each field."""
+    if isinstance(row, np.void) and row.dtype.names is not None:
+        return [_cell(_values(row[name])) for name in row.dtype.names]
+    values = _values(row)
+    return [_cell(value) for value in values] if isinstance(values, list) else [_cell(values)]
+
+
+def _values(row: Any) -> Any:
+    """Return an array or element as objects of Python. Times, and floats of fewer than 64 bits, become the texts of
+    NumPy: Python has no times in all units, and would write more digits than the floats have.
+    """
+    if not isinstance(row, np.ndarray | np.generic):
+        return row
+    kind, size = row.dtype.kind, row.dtype.itemsize
+    if kind == "m":
+        return [str(value) for value in row] if isinstance(row, np.ndarray) else str(row)
+    if kind == "M" or (kind == "f" and size < DOUBLE_NBYTES):
+        return np.asarray(row).astype(str).tolist()
+    return row.tolist()
 
 
 def _cell(value: Any) -> Any:
