@@ -37,6 +37,7 @@ __all__ = [
     "copy_root_document",
     "document_keys",
     "features",
+    "has_root_document",
     "is_consolidated",
     "new_fill_value",
     "node_document_keys",
@@ -231,6 +232,13 @@ def node_keys(store: Store, *paths: str) -> list[NodeKeys]:
 def stored_keys(store: Store, path: str, spec: NodeSpec) -> NodeKeys:
     """Return where the node with this metadata, and all nodes below it, are stored."""
     return format_named(spec.zarr_format).node_keys(store, path)
+
+
+def has_root_document(store: Store) -> bool:
+    """Return whether the nodes of a store are described by a document at its root, and have no directories of their
+    own. Raises MetadataError for an invalid document.
+    """
+    return draft2019.bootstrap_document(store) is not None
 
 
 def copy_root_document(source: Store, target: Store) -> None:

@@ -67,7 +67,7 @@ def open_path(path: str, mode: str, options: Options, external: bool) -> tuple[S
         return _open_file(ancestor, inner, mode, options)
     if status is not None and is_lmdb(ancestor):
         return open_database("lmdb", ancestor, mode, options), inner
-    if inner and status is not None and _is_draft_root(ancestor, external):
+    if inner and status is not None and _is_root_of_nodes(ancestor, external):
         return _open_directory(ancestor, mode, options, external), inner
     if status is None or inner:
         if mode not in ("a", "w"):
@@ -82,12 +82,12 @@ def _open_directory(path: str, mode: str, options: Options, external: bool) -> S
     return LocalStore(path, read_only=mode == "r", allow_external=external, **known)
 
 
-def _is_draft_root(path: str, external: bool) -> bool:
-    """Return whether a directory is a hierarchy of the draft of 2019. Its nodes have no directories."""
-    from zarrfs.engine.formats.draft2019 import bootstrap_document
+def _is_root_of_nodes(path: str, external: bool) -> bool:
+    """Return whether a directory is a hierarchy whose nodes have no directories (the draft of 2019)."""
+    from zarrfs.engine.formats import api as formats
 
     try:
-        return bootstrap_document(LocalStore(path, read_only=True, allow_external=external)) is not None
+        return formats.has_root_document(LocalStore(path, read_only=True, allow_external=external))
     except (MetadataError, StoreError):
         return False
 
