@@ -39,7 +39,7 @@ __all__ = [
 REMEDIES = {
     "ZarrError": "Read the message: it states what was found, what was expected, and what to do.",
     "LocationError": "Check the URL or path, the storage options and the credentials; install the named package.",
-    "LocationNotFoundError": "Check the path; `zarrfs ls` lists a directory or bucket.",
+    "LocationNotFoundError": "Check the path; the message names the part of it that exists.",
     "NodeNotFoundError": "List the members with `zarrfs tree`, and use one of these paths.",
     "NodeTypeError": "Use `open`, or the function for the kind of node that the message names.",
     "NodeExistsError": "Choose another name, or state what to do: `overwrite=True`, `mode='w'`, `--if-exists`.",
@@ -64,7 +64,8 @@ REMEDIES = {
 
 EXIT_CODES = {
     0: "success",
-    1: "an error, which is printed; problems that `check` or `verify` has found",
+    1: "an error, which is printed; problems that `check`, `verify`, `consolidate --check`, `du` or `doctor` has "
+    "found; `umount` could not unmount all mount points",
     2: "incorrect usage: an unknown option, a missing argument",
     3: "members were skipped because of `--skip-broken`",
     130: "interrupted with Ctrl-C; copies and verifications can be resumed",
@@ -76,8 +77,19 @@ VARIABLES = {
     "ZARRFS_FUSE_BINDING": "the FUSE binding: `mfusepy` or `fusepy`",
     "ZARRFS_MAX_DOCUMENT": "the maximum size of metadata documents, in bytes",
     "ZARRFS_VARIABLE_CHUNK_LIMIT": "the maximum size of chunks of variable-length elements, in bytes",
-    "ZARRFS_PASSWORD": "the password of a URL, if no password file is given",
+    "ZARRFS_PASSWORD": "the password of a URL, if no password file is given (only `zarrfs mount`)",
+    "NO_COLOR": "if it is not empty, the output has no colours; the same if `TERM` is `dumb`",
+    "FUSE_LIBRARY_NAME": "the path of the libfuse library; by default it is searched for",
+    "XDG_STATE_HOME": "the directory of the log, the records of mounts and the locks of writable mounts (in "
+    "`zarrfs/`); by default `~/.local/state`",
+    "XDG_DATA_HOME": "the directory for `zarrfs-viewer --install-desktop`; by default `~/.local/share`",
+    "XDG_RUNTIME_DIR": "the directory of the mounts that the viewer creates; by default that of temporary files",
+    "TMPDIR": "the directory of temporary files",
+    "DISPLAY`, `WAYLAND_DISPLAY`, `QT_QPA_PLATFORM": "the display of the viewer, as for all Qt programs",
+    "OPENBLAS_NUM_THREADS": "the threads of NumPy's linear algebra; by default the commands use one",
+    "CC": "the C compiler with which an installation from the source builds the native library",
 }
+"""The environment variables that zarrfs reads. Those of the libraries for servers are in ``remote-data.md``."""
 
 OUTSIDE = re.compile(r"\[([^\]]+)\]\(\.\./([^)#]+)\)")
 """A link from a page in ``docs`` to a file outside of it."""
@@ -165,7 +177,7 @@ def tables_page() -> str:
         "## Codecs",
         _table(("name in Zarr v3 metadata", "kind", "description"), _codecs()),
         "## Data types",
-        _table(("name in Zarr v3 metadata", "description"), _data_types()),
+        _table(("names in Zarr v3 metadata", "description"), _data_types()),
         "## Databases and archives",
         _table(
             ("suffix of a new file", "store"), [(f"`{suffix}`", store) for suffix, store in SUFFIXES.items()]
@@ -213,8 +225,11 @@ def errors_page() -> str:
 
 
 def _data_types() -> Iterator[tuple[str, str]]:
+    names: dict[str, list[str]] = {}
     for name, family in families().items():
-        yield f"`{name}`", _summary(type(family))
+        names.setdefault(_summary(type(family)), []).append(f"`{name}`")
+    for summary, members in names.items():
+        yield ", ".join(members), summary
 
 
 def _codecs() -> Iterator[tuple[str, str, str]]:

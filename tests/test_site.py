@@ -70,6 +70,16 @@ def test_the_pages_contain_all_commands_views_and_codecs(site_pages: ModuleType)
     assert "`CONTRIBUTING.md` of the source code" in architecture
 
 
+def test_the_settings_are_the_variables_of_the_code(site_pages: ModuleType) -> None:
+    files = [file for folder in ("zarrfs", "viewer") for file in (ROOT / folder).rglob("*.py")]
+    code = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    read = set(re.findall(r'environ(?:\.\w+)?[\[(]"(\w+)"', code))
+    read |= set(re.findall(r'^\w*VARIABLE = "(\w+)"', code, re.MULTILINE))
+    assert {"ZARRFS_NATIVE", "XDG_STATE_HOME"} <= read
+    page = site_pages.pages()["reference/errors.md"]
+    assert {name for name in read if f"`{name}`" not in page} == set()
+
+
 def test_every_page_is_in_the_navigation() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
     listed = set(re.findall(r"([\w-]+\.md)", navigation))

@@ -411,3 +411,19 @@ def test_closed_standard_error_discards_messages(tmp_path: Path) -> None:
         ["sh", "-c", 'exec "$@" 2>&-', "sh", *command], stdout=subprocess.PIPE, text=True, check=False
     )
     assert (completed.returncode, completed.stdout) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("environment", "has_colours"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)],
+    ids=str,
+)
+def test_colours_of_a_terminal_can_be_disabled(
+    environment: dict[str, str], has_colours: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    zarrfs.create_group(tmp_path / "g.zarr", attributes={"a": 1})
+    result = CliRunner().invoke(main, ["info", str(tmp_path / "g.zarr")], color=True, env=environment)
+    assert result.exit_code == 0
+    assert ("\x1b[" in result.output) == has_colours

@@ -447,4 +447,4 @@ def test_a_lost_scheduler_is_an_error_and_the_verification_is_resumed(
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "128 chunks of 1 arrays verified" in done.stdout
+    assert "128 chunks of 1 array verified" in done.stdout

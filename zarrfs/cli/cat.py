@@ -31,8 +31,8 @@ __all__ = ["command"]
 def command(location: str, output_format: str, output: str | None, storage: tuple[str, ...]) -> None:
     """Write the values of the array at LOCATION, or a part of them: LOCATION[SELECTION].
 
-    SELECTION has an index or a slice for each dimension, as in NumPy: [3, 10:20, ::2, ...]. Only the chunks that it
-    needs are read, and written part by part.
+    SELECTION has an index or a slice with a positive step for each dimension, as in NumPy: [3, 10:20, ::2, ...]. Only
+    the chunks that it needs are read, and written part by part.
 
     csv needs at most two dimensions. raw has the elements in C order. tiff needs --output and the package tifffile.
 

@@ -191,6 +191,8 @@ def main(log_level: str) -> None:
     130 interrupted; 141 the reader of the output has closed the pipe. zarrfs COMMAND --help shows the help of a
     command.
     """
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":  # https://no-color.org
+        click.get_current_context().color = False
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("zarrfs: %(levelname)s: %(message)s"))
     logger.handlers[:] = [handler]

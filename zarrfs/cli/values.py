@@ -164,7 +164,8 @@ def parse_storage_options(pairs: Sequence[str]) -> dict[str, Any] | None:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals:
-            raise click.BadParameter(f"{short_repr(pair)}: expected KEY=VALUE")
+            # The text may be a password, so the message does not repeat it.
+            raise click.BadParameter("a --storage-option has no '='; expected KEY=VALUE")
         options[key] = _parse_storage_value(key, value)
     if allows_external():
         options[EXTERNAL] = True

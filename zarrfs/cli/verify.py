@@ -96,8 +96,13 @@ def _print_report(report: VerificationReport) -> None:
     ]
     resumed = f", {report.resumed} of them by an earlier run" if report.resumed else ""
     click.echo(
-        f"{report.chunks} chunks of {report.arrays} arrays verified{resumed}: {', '.join(counts) or 'no problems'}"
+        f"{_number(report.chunks, 'chunk')} of {_number(report.arrays, 'array')} verified{resumed}: "
+        f"{', '.join(counts) or 'no problems'}"
     )
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _line(problem: Problem) -> str:
