@@ -8,7 +8,7 @@
 #   deb       zarrfs_VERSION_ARCHITECTURE.deb: commands, viewer, man pages, completions, desktop entry, systemd unit.
 #             The package has its own environment below /opt/zarrfs, with the packages of all extras for stores, files
 #             and the viewer, because nothing can be added to it with pip. It uses Debian's python3.
-#   bundle    zarrfs-viewer-VERSION-PLATFORM.tar.gz: the viewer with its own Python and all libraries
+#   bundle    zarrfs-viewer-VERSION-PLATFORM.tar.gz: the viewer with its own Python and the packages of the same extras
 #
 # The wheel and the sdist need Python and pip, the Debian package also dpkg-deb and /usr/bin/python3 with venv.
 set -euo pipefail
@@ -30,8 +30,10 @@ work=$root/build/packages
 source=$work/source
 wheels=$work/wheels
 tools=$work/tools/bin/python
-debian_extras=viewer,movie,keyring,colormaps,roi,tiff,images,nifti,nrrd,hdf5,remote,http,s3,gcs,azure,sftp,lmdb,redis,dask
-debian_extras+=,mongodb,pcodec,msgpack,zfp
+# All extras for stores, files, codecs and the viewer: nothing can be added with pip to the bundle or the Debian package.
+bundle_extras=viewer,movie,keyring,colormaps,roi,tiff,images,nifti,nrrd,hdf5,remote,http,s3,gcs,azure,sftp,lmdb,redis
+bundle_extras+=,mongodb,pcodec,msgpack,zfp
+debian_extras=$bundle_extras,dask # for the option --dask of commands
 version=$(sed -n 's/^__version__ = "\(.*\)"$/\1/p' zarrfs/_version.py)
 
 copy_sources() {
@@ -131,7 +133,7 @@ build_bundle() {
     rm -rf "$environment"
     quietly "$(find_python)" -m venv "$environment"
     quietly "$environment/bin/python" -m pip install --disable-pip-version-check "pyinstaller>=6.10" \
-        "$(echo "$wheels"/zarrfs-"$version"-*.whl)[viewer,movie,remote,http]"
+        "$(echo "$wheels"/zarrfs-"$version"-*.whl)[$bundle_extras]"
     # In another directory, because PyInstaller would find the modules of the checkout.
     cd "$environment"
     quietly env PYTHONPATH= "$environment/bin/python" -P -m PyInstaller --noconfirm --log-level WARN \

@@ -6,16 +6,24 @@ built them, and are skipped without it.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
+import h5py
+import nibabel
+import nrrd
 import numpy as np
 import pytest
+from PIL import Image
 from zarrfs_viewer.desktop import TARGETS
 
 import zarrfs
+from tests.engine.stores.every_store import STORES, stop_all_servers
 from tests.mount.mounted import needs_fuse
 from tests.processes import output_of
 from zarrfs.cli.main import COMMANDS
@@ -86,6 +94,20 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "zarrfs-viewer" / "zarrfs-viewer"
 
 
+@pytest.fixture(params=["Debian package", "bundle"])
+def zarrfs_command(request: pytest.FixtureRequest) -> list[str | Path]:
+    """The command ``zarrfs`` of a package."""
+    if request.param == "bundle":
+        return [request.getfixturevalue("bundle"), "-m", "zarrfs"]
+    return [request.getfixturevalue("debian_root") / "usr" / "bin" / "zarrfs"]
+
+
+@pytest.fixture(scope="module")
+def _servers() -> Iterator[None]:
+    yield
+    stop_all_servers()
+
+
 @pytest.fixture
 def image(tmp_path: Path) -> Path:
     values = np.arange(3 * 40 * 50, dtype="u2").reshape(3, 40, 50)
@@ -148,3 +170,63 @@ def test_the_bundle_runs_the_other_processes_of_the_viewer(bundle: Path, image: 
         assert np.fromfile(raw, "<u2").tolist() == list(range(6000))
     finally:
         run(bundle, "-m", "zarrfs", "umount", tmp_path / "files", cwd=tmp_path)
+
+
+PLANE = (np.arange(60 * 50) % 251).astype("u1").reshape(60, 50)
+
+FILES: dict[str, Callable[[Path], object]] = {
+    "compressed.tif": lambda path: Image.fromarray(PLANE).save(path, compression="tiff_lzw"),
+    "plane.png": lambda path: Image.fromarray(PLANE).save(path),
+    "volume.nii.gz": lambda path: nibabel.save(nibabel.Nifti1Image(PLANE.T, np.eye(4)), path),
+    "volume.nrrd": lambda path: nrrd.write(str(path), PLANE.T),
+}
+"""Files that different extras read."""
+
+
+@needs_fuse
+def test_the_packages_contain_the_extras(zarrfs_command: list[str | Path], tmp_path: Path) -> None:
+    """Nothing can be added to them with pip."""
+    findings = json.loads(run(*zarrfs_command, "doctor", "--json", cwd=tmp_path))["findings"]
+    found = {finding["name"]: finding for finding in findings}
+    assert found["native reader and writer"]["ok"]
+    assert "PyQt6" in found["viewer"]["found"]
+    missing = {text.split(" (needs ")[0] for text in found["other extras"]["found"].split("; ")}
+    assert missing - {"dask"} == {"xarray"}
+
+
+@pytest.mark.usefixtures("_servers")
+@pytest.mark.parametrize(
+    "store_name", ["fsspec, s3", "fsspec, azure", "fsspec, gcs", "fsspec, sftp", "redis", "lmdb"]
+)
+def test_the_packages_read_stores(store_name: str, zarrfs_command: list[str | Path], tmp_path: Path) -> None:
+    with closing(STORES[store_name](tmp_path)) as store:
+        zarrfs.create_array(store, data=PLANE, chunks=(25, 25))
+        location = getattr(store, "_original_url", store.url)
+        options = getattr(store, "_storage_options", {})
+    texts = [f"--storage-option={name}={value}" for name, value in options.items()]
+    run(*zarrfs_command, "cat", location, *texts, "-o", tmp_path / "plane.npy", cwd=tmp_path)
+    np.testing.assert_array_equal(np.load(tmp_path / "plane.npy"), PLANE)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_packages_import_files(name: str, zarrfs_command: list[str | Path], tmp_path: Path) -> None:
+    FILES[name](tmp_path / name)
+    run(*zarrfs_command, "import", "--plain", tmp_path / name, tmp_path / "copy.zarr", cwd=tmp_path)
+    copy = zarrfs.open(tmp_path / "copy.zarr")
+    array = copy if isinstance(copy, zarrfs.Array) else next(array for _, array in copy.arrays())
+    np.testing.assert_array_equal(array[...].squeeze(), PLANE)
+
+
+def test_the_packages_copy_hdf5_files(zarrfs_command: list[str | Path], tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["plane"] = PLANE
+    run(*zarrfs_command, "copy", tmp_path / "a.h5", tmp_path / "copy.zarr", cwd=tmp_path)
+    np.testing.assert_array_equal(zarrfs.open_array(tmp_path / "copy.zarr", path="plane")[...], PLANE)
+
+
+@pytest.mark.parametrize("codec", ["pcodec", "zfpy"])
+def test_the_packages_decode(codec: str, zarrfs_command: list[str | Path], tmp_path: Path) -> None:
+    expected = PLANE.astype("f4")
+    zarrfs.create_array(tmp_path / "a.zarr", data=expected, zarr_format=2, compressors={"id": codec})
+    run(*zarrfs_command, "cat", tmp_path / "a.zarr", "-o", tmp_path / "plane.npy", cwd=tmp_path)
+    np.testing.assert_array_equal(np.load(tmp_path / "plane.npy"), expected)
