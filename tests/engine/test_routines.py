@@ -229,3 +229,9 @@ def test_loaded_groups_have_a_length() -> None:
     store: dict[str, bytes] = {}
     zarrfs.save(store, np.arange(3), b=np.ones(2))
     assert len(zarrfs.load(store)) == 2
+
+
+def test_an_array_is_saved_with_storage_options() -> None:
+    """They are neither the name of an array nor a reason to save a group."""
+    zarrfs.save("memory://saved.zarr", np.arange(3), storage_options={})
+    assert zarrfs.load("memory://saved.zarr", storage_options={}).tolist() == [0, 1, 2]

@@ -27,6 +27,7 @@ def save(
     zarr_format: int | str | None = None,
     zarr_version: int | None = None,
     path: str | None = None,
+    storage_options: dict[str, Any] | None = None,
     **kwargs: Any,
 ) -> None:
     """Save one array at a location, or several in a group. An existing node is replaced.
@@ -34,10 +35,16 @@ def save(
     A single positional argument is saved as an array. Otherwise a group is saved: positional arguments become its
     members ``arr_0``, ``arr_1`` ..., keyword arguments become members of these names.
     """
+    place: dict[str, Any] = {
+        "zarr_format": zarr_format,
+        "zarr_version": zarr_version,
+        "path": path,
+        "storage_options": storage_options,
+    }
     if len(args) == 1 and not kwargs:
-        save_array(store, args[0], zarr_format=zarr_format, zarr_version=zarr_version, path=path)
+        save_array(store, args[0], **place)
     else:
-        save_group(store, *args, zarr_format=zarr_format, zarr_version=zarr_version, path=path, **kwargs)
+        save_group(store, *args, **place, **kwargs)
 
 
 @with_options_signature(FilledOptions)
