@@ -20,6 +20,7 @@ from PIL import Image
 
 import zarrfs
 from zarrfs.cli.main import main
+from zarrfs.engine.cache import default_cache
 from zarrfs.errors import LocationError, LocationNotFoundError, NodeTypeError, OptionError, UnsupportedError
 from zarrfs.exporting import export
 from zarrfs.foreign import opening
@@ -494,3 +495,11 @@ def test_color_maps_that_cannot_be_kept_are_named(tmp_path: Path, caplog: pytest
     assert "is ignored: OME-NGFF cannot represent it" in caplog.text
     assert "image-label" not in zarrfs.open_group(tmp_path / "b.zarr").attrs["ome"]
     caplog.clear()
+
+
+def test_an_import_does_not_fill_the_shared_cache(tmp_path: Path) -> None:
+    """The shared cache may have gigabytes; the memory of an import is limited by its option."""
+    WRITERS["imagej.tif"](tmp_path / "a.tif")
+    before = default_cache().nbytes
+    import_files([tmp_path / "a.tif"], tmp_path / "b.zarr", memory=1, chunks=(2, 8, 8))
+    assert default_cache().nbytes == before

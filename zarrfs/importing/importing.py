@@ -79,7 +79,10 @@ def import_files(
     the errors of writing.
     """
     allow_external = bool((storage_options or {}).get("allow_external"))
-    node = _open(_expanded(files), shape, dtype, offset, allow_external)
+    # With a cache of its own: the one that is shared by default may have gigabytes.
+    node = zarrfs.open(
+        _open(_expanded(files), shape, dtype, offset, allow_external).store, mode="r", cache_size=memory
+    )
     copying: dict[str, Any] = {
         "chunks": chunks,
         "shards": shards,
