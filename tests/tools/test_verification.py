@@ -266,6 +266,32 @@ def test_a_file_that_is_not_the_report_of_this_verification_is_not_changed(
     assert (tmp_path / "file").read_text() == content
 
 
+def test_the_report_file_lists_all_problems_once_also_when_it_is_resumed(tmp_path: Path) -> None:
+    group = zarrfs.create_group(tmp_path / "g.zarr")
+    other = zarrfs.create_group(tmp_path / "other.zarr")
+    group.create_array("a", data=np.ones((4, 4)), chunks=(1, 1))
+    group.create_array("b", data=np.ones(4))
+    other.create_array("a", data=np.ones((4, 4)), chunks=(1, 1))
+    other.create_array("b", data=np.ones(5))
+    (tmp_path / "g.zarr/a/c/0/0").write_bytes(b"broken")
+    (tmp_path / "g.zarr/a/c/2/2").unlink()
+    group.create_group("unreadable")
+    (tmp_path / "g.zarr/unreadable/zarr.json").write_text("{")
+    for names, kinds in (
+        (["g.zarr"], {"corrupt", "missing", "unreadable"}),
+        (["g.zarr", "other.zarr"], {"corrupt", "different", "unreadable"}),
+    ):
+        file = tmp_path / f"{len(names)}.jsonl"
+        for resume in (False, True, True):
+            report = verify(*(tmp_path / name for name in names), report_file=file, resume=resume)
+            lines = [json.loads(line) for line in file.read_text().splitlines()]
+            listed = [problem for line in lines for problem in line.get("problems", [])]
+            expected = [json.dumps(problem.to_json()) for problem in report.problems]
+            assert sorted(map(json.dumps, listed)) == sorted(expected)
+            assert {problem["kind"] for problem in listed} == kinds
+            assert lines[-1]["complete"]["problems"] == len(listed)
+
+
 def test_a_report_file_that_is_a_fifo_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     array = zarrfs.create_array(MemoryStore(), data=VALUES)

@@ -1,14 +1,15 @@
 """The report file of a verification: JSON lines, from which an interrupted run is resumed.
 
-The first line names the locations. Each further line lists the problems of one batch of chunks; the last one states
-that the run is complete. A line that was not completely written is ignored.
+The first line names the locations. Each further line lists the problems of one batch of chunks. The last lines list the
+problems of arrays and groups and the missing chunks, which are determined in each run, and state that the run is
+complete. A line that was not completely written is ignored.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from zarrfs.engine.stores.regular_files import open_regular_file
@@ -34,6 +35,7 @@ class Journal:
     def __init__(self, path: str | os.PathLike[str] | None, header: Mapping[str, Any], resume: bool) -> None:
         self.path = None if path is None else os.fspath(path)
         self.finished: dict[BatchKey, list[Problem]] = {}
+        self._recorded: set[Problem] = set()
         self._file: Any = None
         if self.path is None:
             return
@@ -48,12 +50,14 @@ class Journal:
                 f"{self.path} exists; use {option('resume')} to continue an interrupted verification, or another name"
             ) from None
         except OSError as error:
-            raise StoreError(f"{self.path}: the report cannot be opened: {error}", error.errno) from error
+            raise StoreError(
+                f"{self.path}: the report cannot be opened: {error.strerror or error}", error.errno
+            ) from error
         if not size:
             self._write(header)
 
     def _read(self, header: Mapping[str, Any]) -> int:
-        """Read the finished batches, and return the size of the complete lines; 0 if there is no file."""
+        """Read the finished batches, and return the size of the lines until the last of them; 0 if there is no file."""
         try:
             with open(open_regular_file(self.path or ""), "rb") as file:
                 lines = file.read().split(b"\n")[:-1]
@@ -65,21 +69,28 @@ class Journal:
             documents = [json.loads(line) for line in lines]
             if documents[0] != header:
                 raise ValueError(f"it is the report of {documents[0]}, expected {dict(header)}")
-            for document in documents[1:]:
+            end = 1
+            for number, document in enumerate(documents):
                 if "batch" in document:
                     array, first, last, count = document["batch"]
                     problems = [_problem(item) for item in document["problems"]]
                     self.finished[array, tuple(first), tuple(last), count] = problems
+                    self._recorded.update(problems)
+                    end = number + 1
         except (ValueError, TypeError, KeyError) as error:
             raise StoreError(f"{self.path}: the verification cannot be resumed: {error}") from error
-        return sum(len(line) + 1 for line in lines)
+        return sum(len(line) + 1 for line in lines[:end])
 
     def add(self, batch: BatchKey, problems: list[Problem]) -> None:
         """Record a finished batch."""
+        self._recorded.update(problems)
         self._write({"batch": batch, "problems": [problem.to_json() for problem in problems]})
 
-    def finish(self, summary: Mapping[str, Any]) -> None:
-        """Record the result."""
+    def finish(self, summary: Mapping[str, Any], problems: Iterable[Problem]) -> None:
+        """Record the result, and those of the problems that belong to no batch."""
+        others = [problem.to_json() for problem in problems if problem not in self._recorded]
+        if others:
+            self._write({"problems": others})
         self._write({"complete": summary})
 
     def close(self) -> None:
@@ -94,7 +105,9 @@ class Journal:
             self._file.write(json.dumps(document).encode() + b"\n")
             self._file.flush()
         except OSError as error:
-            raise StoreError(f"{self.path}: the report cannot be written: {error}", error.errno) from error
+            raise StoreError(
+                f"{self.path}: the report cannot be written: {error.strerror or error}", error.errno
+            ) from error
 
 
 def _problem(item: Mapping[str, Any]) -> Problem:

@@ -99,7 +99,8 @@ def verify(
                 run.verify(node, compared)
                 run.report.workers = {} if cluster is None else cluster.statistics
                 run.report.problems.sort(key=lambda problem: (problem.path, problem.chunk or ()))
-                journal.finish({**run.report.to_json(), "problems": len(run.report.problems)})
+                summary = {**run.report.to_json(), "problems": len(run.report.problems)}
+                journal.finish(summary, run.report.problems)
         finally:
             if compared is not None:
                 compared.close()
