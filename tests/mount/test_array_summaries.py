@@ -149,7 +149,7 @@ def test_arrays_of_all_local_stores_are_not_opened(
     monkeypatch.setattr(
         node_cache, "open_member", lambda root, path: opened.append(path) or open_member(root, path)
     )
-    found = listed(operations_of(source))
+    found = listed(operations_of(source, clock=Clock()))
     assert len(found) == 3 * 100 + 2
     assert opened == ["a00", "b"]
     monkeypatch.undo()

@@ -97,7 +97,7 @@ def test_members_that_change_during_a_listing_do_not_fail_it() -> None:
 def test_the_requests_of_a_listing_do_not_grow_faster_than_the_number_of_arrays() -> None:
     def calls(count: int) -> int:
         counting = CountingStore(many_arrays(count))
-        operations = operations_of(counting)
+        operations = operations_of(counting, clock=Clock())
         counting.reset()
         for entry in list(operations.read_directory("/", operations.opendir("/"), 0, True)):
             assert entry.name
