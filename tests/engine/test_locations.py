@@ -92,6 +92,7 @@ def test_missing_stores_are_created_only_in_mode_a(tmp_path: Path) -> None:
         ("{tmp}/missing.zarr", "no such file or directory"),
         ("{tmp}/a/b/missing", "{tmp} exists"),
         ("{tmp}/file", "is neither a zip file nor a database"),
+        ("{tmp}/file", "zarrfs import {tmp}/file NEW.zarr"),
         ("{tmp}/empty", "is empty"),
         ("{tmp}/file/below", "is neither a zip file nor a database"),
         ("{tmp}/broken.zip", "is not a readable zip file"),

@@ -175,9 +175,14 @@ def _open_file(path: str, inner: str, mode: str, options: Options) -> tuple[Stor
         raise LocationError(
             f"{path} is an HDF5 file; copy it to a Zarr hierarchy first: zarrfs copy {shlex.quote(path)} NEW.zarr"
         )
-    problem = "is empty" if size == 0 else "is neither a zip file nor a database"
+    problem, remedy = "is empty", ""
+    if size:
+        problem = "is neither a zip file nor a database"
+        remedy = (
+            f". Convert TIFF, NIfTI, NumPy and other files first: zarrfs import {shlex.quote(path)} NEW.zarr"
+        )
     raise LocationError(
-        f"{path} {problem}; expected a directory, a zip file or a database that contains a Zarr hierarchy"
+        f"{path} {problem}; expected a directory, a zip file or a database that contains a Zarr hierarchy{remedy}"
     )
 
 
