@@ -56,7 +56,7 @@ def test_an_image_is_one_row_with_a_summary_and_its_levels_are_folded(
     top = panel.model.index(0, 0)
     qtbot.waitUntil(lambda: panel.model.tops[0].kind == "image", timeout=TIMEOUT_MILLISECONDS)
     shape = "x".join(map(str, zarrfs.open(cells, "0").shape))
-    assert top.data(SUMMARY) == f"{shape} u16, 3 levels"
+    assert top.data(SUMMARY) == f"{shape} uint16, 3 levels"
     assert shown_names(panel) == ["cells.ome.zarr"]
     assert panel.model.hasChildren(top)
     panel.view.expand(top)
@@ -229,8 +229,8 @@ def test_summaries_of_groups(tmp_path: Path, cells: Path) -> None:
 @pytest.mark.parametrize(
     ("shape", "dtype", "text"),
     [
-        ((256, 2048, 2048), "u2", "256x2048x2048 u16"),
-        ((), "f4", "scalar f32"),
+        ((256, 2048, 2048), "u2", "256x2048x2048 uint16"),
+        ((), "f4", "scalar float32"),
         ((3,), "?", "3 bool"),
         ((3,), "S12", "3 S12"),
         ((3,), "M8[D]", "3 M8[D]"),

@@ -78,7 +78,7 @@ def test_two_images_are_linked(qtbot: QtBot, open_in_window: OpenInWindow, hiera
     names = {child.name: model.index_of(child) for child in model.tops[0].children or ()}
     assert names["one"].data(Qt.ItemDataRole.FontRole).bold()
     assert names["two"].data(Qt.ItemDataRole.FontRole).italic()
-    assert names["two"].data(SUMMARY) == "5x32x32 u8 · second image"
+    assert names["two"].data(SUMMARY) == "5x32x32 uint8 · second image"
     assert names["two"].data(Qt.ItemDataRole.AccessibleTextRole).endswith(", second image")
     assert names["plane"].data(Qt.ItemDataRole.FontRole) is None
     qtbot.waitUntil(lambda: is_exact(window), timeout=TIMEOUT_MILLISECONDS)

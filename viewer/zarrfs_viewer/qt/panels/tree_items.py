@@ -31,15 +31,14 @@ NodeKind = Literal[
     "array", "level", "group", "image", "labels", "plate", "well", "series", "error", "unknown"
 ]
 
-SHORT_DTYPES = {"uint": "u", "int": "i", "float": "f", "complex": "c"}
-
 
 @dataclass(frozen=True)
 class Description:
     """The description of a node.
 
-    ``summary`` is one short line, such as ``256x2048x2048 u16``. ``details`` are the lines of the tooltip. ``levels``
-    are the paths of the pyramid levels below an image. ``can_be_labels`` is set for arrays and images of integers.
+    ``summary`` is one short line, such as ``256x2048x2048 uint16``. ``details`` are the lines of the tooltip.
+    ``levels`` are the paths of the pyramid levels below an image. ``can_be_labels`` is set for arrays and images of
+    integers.
     """
 
     node: zarrfs.Array | zarrfs.Group | None = None
@@ -169,14 +168,10 @@ def _group_summary(group: zarrfs.Group, ngff: Ngff) -> tuple[NodeKind, str, zarr
 
 
 def shape_text(array: Any) -> str:
-    """Return the shape and the data type of an array as a short text, such as ``256x2048x2048 u16``."""
+    """Return the shape and the data type of an array as a short text, such as ``256x2048x2048 uint16``."""
     name: str = array.spec.data_type.name
     if array.dtype.kind in "SUVmM" and array.dtype.names is None:
         name = array.dtype.str.lstrip("<>|")  # S12, U10, M8[D]; shorter than the names of Zarr
-    for long, short in SHORT_DTYPES.items():
-        if name.startswith(long) and name[len(long) :].isdigit():
-            name = short + name[len(long) :]
-            break
     return f"{'x'.join(map(str, array.shape)) or 'scalar'} {name}"
 
 
