@@ -4,8 +4,7 @@ Each contender builds the same levels of the same volume, with its own reader, w
 process of its own. The contenders alternate. Imports are not measured. The levels of the peers are compared with those
 of zarrfs for the same method.
 
-The peers are the extra ``zarrfs[peers]``. They can be in another environment: ``--python`` is its interpreter. A peer
-that is not installed is omitted.
+The extra ``zarrfs[test]`` contains the peers. A peer that is not installed is omitted.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -125,19 +125,11 @@ def write_source(path: Path, shape: tuple[int, int, int]) -> None:
     )
 
 
-def is_installed(module: str, python: str) -> bool:
-    program = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
-    return subprocess.run([python, "-c", program], check=False, timeout=TIMEOUT_SECONDS).returncode == 0
-
-
-def run_contender(
-    contender: Contender, source: Path, target: Path, levels: int, python: str
-) -> dict[str, Any]:
+def run_contender(contender: Contender, source: Path, target: Path, levels: int) -> dict[str, Any]:
     """Build the pyramid in a new process. Returns wall-clock and processor time in seconds, and peak memory in MiB."""
     shutil.rmtree(target, ignore_errors=True)
-    interpreter = sys.executable if contender.module == "zarrfs" else python
     done = subprocess.run(
-        [interpreter, "-c", contender.program, source, target, str(levels)],
+        [sys.executable, "-c", contender.program, source, target, str(levels)],
         stdout=subprocess.PIPE,
         text=True,
         check=True,
@@ -168,18 +160,18 @@ def differences(expected: Path, found: Path) -> str:
     return f"{share:.0%} of the elements differ, by at most {largest}"
 
 
-def rows(source: Path, folder: Path, levels: int, rounds: int, python: str) -> Iterator[str]:
+def rows(source: Path, folder: Path, levels: int, rounds: int) -> Iterator[str]:
     available = []
     for contender in CONTENDERS:
-        if contender.module == "zarrfs" or is_installed(contender.module, python):
+        if contender.module == "zarrfs" or find_spec(contender.module):
             available.append(contender)
         else:
-            print(f"{contender.name}: {contender.module} is not installed in {python}", file=sys.stderr)
+            print(f"{contender.name}: {contender.module} is not installed", file=sys.stderr)
     measured: dict[str, list[dict[str, Any]]] = {contender.name: [] for contender in available}
     for _ in range(rounds):
         for contender in available:
             target = folder / contender.name.replace(", ", "-").replace(" ", "-")
-            measured[contender.name].append(run_contender(contender, source, target, levels, python))
+            measured[contender.name].append(run_contender(contender, source, target, levels))
     medians = {
         name: {key: statistics.median(run[key] for run in runs) for key in runs[0]}
         for name, runs in measured.items()
@@ -201,9 +193,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--python", default=sys.executable, help="the interpreter of the environment of the peers"
-    )
     parser.add_argument("--side", type=int, default=384, help="the length of the volume along each axis")
     parser.add_argument("--levels", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=3)
@@ -214,7 +203,7 @@ def main() -> None:
     try:
         source = folder / "source.zarr"
         write_source(source, (arguments.side,) * 3)
-        for row in rows(source, folder, arguments.levels, arguments.rounds, arguments.python):
+        for row in rows(source, folder, arguments.levels, arguments.rounds):
             print(row, flush=True)
     finally:
         shutil.rmtree(folder)

@@ -249,7 +249,7 @@ def _extras() -> Iterator[tuple[str, str]]:
     with open(ROOT / "pyproject.toml", "rb") as file:
         extras = tomllib.load(file)["project"]["optional-dependencies"]
     for name, requirements in extras.items():
-        if name not in ("test", "docs", "emulators", "peers"):
+        if name not in ("test", "docs", "emulators"):
             yield f"`{name}`", ", ".join(f"`{requirement}`" for requirement in requirements)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 __all__ = ["Extra", "find_extras"]
 
-DEVELOPMENT = ("docs", "test", "peers", "emulators")
+DEVELOPMENT = ("docs", "test", "emulators")
 """Extras for working on zarrfs itself."""
 
 MARKER = re.compile(r"\bextra\s*==\s*['\"]([^'\"]+)['\"]")
