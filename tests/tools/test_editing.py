@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -15,11 +18,14 @@ from hypothesis import strategies as st
 
 import zarrfs
 from zarrfs.cli.main import main
-from zarrfs.errors import MetadataError, OptionError
+from zarrfs.engine.formats.consolidation import V2Consolidation, V3Consolidation
+from zarrfs.errors import MetadataError, OptionError, StoreError
 from zarrfs.ngff import parse
+from zarrfs.ngff.editing import with_axis_name
 from zarrfs.storage import MemoryStore
 from zarrfs.tools import build_pyramid, consolidate_metadata, edit
 from zarrfs.tools.consolidation import stale_consolidation
+from zarrfs.tools.editing.image_edits import axis_edit
 from zarrfs.tools.editing.pointers import with_value, without_value
 
 
@@ -34,7 +40,8 @@ def image(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     data = np.zeros((2, 40, 40), "u2")
     source = zarrfs.create_array(MemoryStore(), data=data)
     path = tmp_path / "image.zarr"
-    build_pyramid(source, path, version=request.param, axes="cyx", scale=[1, 0.5, 0.5], unit="micrometer")
+    axes = {"axes": "cyx", "scale": [1, 0.5, 0.5], "unit": "micrometer"}
+    build_pyramid(source, path, version=request.param, levels=2, **axes)
     return path
 
 
@@ -200,6 +207,96 @@ def test_values_are_appended_and_objects_created() -> None:
             with_value({"a": [1], "b": None}, pointer, 2)
         with pytest.raises(OptionError):
             without_value({"a": [1], "b": None}, pointer)
+
+
+# -- dimension names -------------------------------------------------------------------------------------------
+
+
+def level_names(image: Path) -> dict[str, Any]:
+    return {name: array.dimension_names for name, array in zarrfs.open_group(image).arrays()}
+
+
+def test_renamed_axes_change_the_dimension_names_of_all_levels(image: Path) -> None:
+    """OME-NGFF 0.5: the dimension names are the names of the axes. Those of labels stay."""
+    group = zarrfs.open_group(image, mode="r+")
+    data = np.zeros((4, 4), "u1")
+    label = group.create_group("labels").create_array("0", data=data, dimension_names=["y", "x"])
+    consolidate_metadata(image)
+    before = {file: file.read_bytes() for file in image.rglob("*") if file.is_file()}
+    output = run("edit", image, "--axis-name", "y=v", "--dry-run")
+    assert re.search(r'^--- stored 1$.*^-    "y",$.^[+]    "v",$', output, re.MULTILINE | re.DOTALL)
+    assert {file: file.read_bytes() for file in image.rglob("*") if file.is_file()} == before
+    output = run("edit", image, "--axis-name", "y=v")
+    assert level_names(image) == dict.fromkeys("01", ("c", "v", "x"))
+    assert label.dimension_names == ("y", "x")
+    assert "semantic" not in output
+    assert "valid" in run("check", image)
+    assert stale_consolidation(zarrfs.open_group(image)) == []
+
+
+@pytest.mark.parametrize("error", [StoreError("no space"), KeyboardInterrupt()])
+def test_dimension_names_stay_if_the_axes_cannot_be_written(
+    error: BaseException, image: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object) -> NoReturn:
+        assert level_names(image)["0"] == ("c", "v", "x")
+        raise error
+
+    monkeypatch.setattr("zarrfs.engine.nodes.attributes.Attributes.put_if_unchanged", fail)
+    before = {file: file.read_bytes() for file in image.rglob("*") if file.is_file()}
+    with pytest.raises(type(error)):
+        edit(image, [axis_edit(lambda attributes, axis: with_axis_name(attributes, axis, "v"), "y")])
+    assert {file: file.read_bytes() for file in image.rglob("*") if file.is_file()} == before
+
+
+# -- other writers ---------------------------------------------------------------------------------------------
+
+
+def test_edits_of_other_writers_are_kept(tmp_path: Path) -> None:
+    """Also if the attributes contain NaN, which differs from itself."""
+    zarrfs.create_group(tmp_path / "g.zarr", zarr_format=2)
+    (tmp_path / "g.zarr" / ".zattrs").write_text('{"not a number": NaN}')
+    others = iter(range(2))
+
+    def mine(attributes: Mapping[str, Any], node: object) -> dict[str, Any]:
+        for number in others:
+            zarrfs.open_group(tmp_path / "g.zarr", mode="r+").attrs[f"other {number}"] = number
+            break
+        return {**attributes, "mine": True}
+
+    edit(tmp_path / "g.zarr", [mine])
+    attributes = zarrfs.open_group(tmp_path / "g.zarr").attrs.asdict()
+    assert {name: attributes.get(name) for name in ("other 0", "other 1", "mine")} == {
+        "other 0": 0,
+        "other 1": 1,
+        "mine": True,
+    }
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_consolidated_metadata_are_locked_while_they_change(
+    zarr_format: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise two programs that edit different nodes lose an entry."""
+    zarrfs.create_group(tmp_path / "g.zarr", zarr_format=zarr_format).create_group("inner")
+    consolidate_metadata(tmp_path / "g.zarr")
+    directory = os.open(tmp_path / "g.zarr", os.O_RDONLY)
+    refused = []
+
+    def update_checked(*arguments: Any, **options: Any) -> None:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        refused.append(True)
+        update(*arguments, **options)
+
+    consolidation = V2Consolidation if zarr_format == 2 else V3Consolidation
+    update = consolidation.update
+    monkeypatch.setattr(consolidation, "update", update_checked)
+    run("edit", tmp_path / "g.zarr" / "inner", "--set", "a=1")
+    assert refused == [True]
+    fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(directory)
+    assert stale_consolidation(zarrfs.open_group(tmp_path / "g.zarr")) == []
 
 
 # -- consolidated metadata -------------------------------------------------------------------------------------

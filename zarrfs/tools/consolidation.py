@@ -18,6 +18,7 @@ from zarrfs.engine.nodes.consolidation_warnings import equivalent_specs, forget_
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.open import Location, open_group
 from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.document_locks import locked_documents
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.logs import logger
 
@@ -50,7 +51,8 @@ def _consolidate(group: Group) -> None:
     consolidation = formats.consolidation(group.zarr_format)
     if consolidation is None:
         raise UnsupportedError(f"{group.store.url}: format {group.zarr_format} has no consolidated metadata")
-    consolidation.write(group.store, group.path, dict(_documents(group, consolidation)))
+    with locked_documents(group.store, consolidation.document_key(group.path)):
+        consolidation.write(group.store, group.path, dict(_documents(group, consolidation)))
 
 
 def update_consolidated(store: Store, path: str, zarr_format: int | str) -> list[str]:
@@ -58,7 +60,8 @@ def update_consolidated(store: Store, path: str, zarr_format: int | str) -> list
     of these groups.
 
     Call this after the documents of the node were written. Invalid consolidated metadata stay as they are, with a
-    warning. Other nodes are neither read nor changed.
+    warning. Other nodes are neither read nor changed. Concurrent calls for different nodes keep all changes: in threads
+    of this process, and in processes that the store's ``lock`` excludes.
     """
     consolidation = formats.consolidation(zarr_format)
     if consolidation is None:
@@ -70,18 +73,20 @@ def update_consolidated(store: Store, path: str, zarr_format: int | str) -> list
             below or consolidation.contains_root
         ):
             continue
-        documents: dict[DocumentName, dict[str, Any] | None] = {}
-        for name in consolidation.names:
-            document = read_object(store, join(path, name))
-            documents[DocumentName(below, name)] = (
-                None if document is None else consolidation.own_part(document)
-            )
-        try:
-            consolidation.update(store, group, documents)
-        except MetadataError as error:
-            logger.warning("the consolidated metadata of %s are not updated: %s", group or "/", error)
-        else:
-            updated.append(group)
+        # Read while the consolidated metadata are locked: of several writers, the last one writes the newest documents.
+        with locked_documents(store, consolidation.document_key(group)):
+            documents: dict[DocumentName, dict[str, Any] | None] = {}
+            for name in consolidation.names:
+                document = read_object(store, join(path, name))
+                documents[DocumentName(below, name)] = (
+                    None if document is None else consolidation.own_part(document)
+                )
+            try:
+                consolidation.update(store, group, documents)
+            except MetadataError as error:
+                logger.warning("the consolidated metadata of %s are not updated: %s", group or "/", error)
+            else:
+                updated.append(group)
     return updated
 
 

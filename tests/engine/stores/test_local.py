@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import gc
 import os
 import pickle
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +17,12 @@ import pytest
 
 import zarrfs
 from zarrfs.engine.locations import open_store
+from zarrfs.engine.stores import document_locks
 from zarrfs.engine.stores.base import ByteRange
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.temporary import TemporaryStore
 from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
+from zarrfs.engine.stores.wrappers.synchronizers import ProcessSynchronizer
 from zarrfs.errors import LocationError, ReadOnlyError, StoreError
 
 
@@ -280,3 +284,63 @@ assert array[0] == 1
 """
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
     assert not list(tmp_path.iterdir())
+
+
+# -- locks of documents ----------------------------------------------------------------------------------------
+
+
+def is_locked(directory: Path) -> bool:
+    fd = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def test_documents_are_locked_and_chunks_are_not(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    with store.lock("zarr.json"):
+        assert is_locked(tmp_path)
+        with store.lock(".zattrs"):  # the same directory: the thread must not wait for itself
+            assert is_locked(tmp_path)
+        assert is_locked(tmp_path)
+    assert not is_locked(tmp_path)
+    with store.lock("c/0/0"), store.lock("missing/zarr.json"):
+        assert not is_locked(tmp_path)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_forked_process_does_not_hold_the_locks_of_its_parent(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    with store.lock("zarr.json"):
+        child = os.fork()
+        if not child:
+            os._exit(len(document_locks._directory_locks))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert not is_locked(tmp_path)
+
+
+@pytest.mark.parametrize("synchronized", [False, True])
+def test_changes_of_two_documents_of_a_node_do_not_wait_for_each_other(
+    synchronized: bool, tmp_path: Path
+) -> None:
+    """An append holds the lock of the shape while it waits for that of the attributes."""
+    options = {"synchronizer": ProcessSynchronizer(tmp_path / "locks")} if synchronized else {}
+    path = tmp_path / "a.zarr"
+    zarrfs.create_array(path, shape=(0,), chunks=(100,), dtype="i4", zarr_format=2)
+    array = zarrfs.open_array(path, mode="r+", **options)
+    other = zarrfs.open_array(path, mode="r+", **options)
+
+    def append() -> None:
+        for number in range(100):
+            array.append(np.array([number]))
+
+    thread = threading.Thread(target=append, daemon=True)
+    thread.start()
+    for number in range(100):
+        other.attrs["number"] = number
+    thread.join()
+    assert zarrfs.open_array(path)[...].tolist() == list(range(100))

@@ -32,6 +32,10 @@ class Consolidation(ABC):
     """Whether the documents of the consolidating group are included."""
 
     @abstractmethod
+    def document_key(self, path: str) -> str:
+        """Return the key of the document that contains the consolidated metadata of the group at the path."""
+
+    @abstractmethod
     def read(self, store: Store, path: str) -> dict[DocumentName, dict[str, Any]] | None:
         """Return the consolidated documents of the group at the path; None if there are none. Raises MetadataError."""
 
@@ -75,8 +79,11 @@ class V2Consolidation(Consolidation):
     names = (v2.GROUP_KEY, v2.ARRAY_KEY, v2.ATTRIBUTES_KEY)
     contains_root = True
 
+    def document_key(self, path: str) -> str:
+        return join(path, v2.CONSOLIDATED_KEY)
+
     def read(self, store: Store, path: str) -> dict[DocumentName, dict[str, Any]] | None:
-        key = join(path, v2.CONSOLIDATED_KEY)
+        key = self.document_key(path)
         section = read_object(store, key)
         if section is None:
             return None
@@ -91,14 +98,12 @@ class V2Consolidation(Consolidation):
 
     def write(self, store: Store, path: str, documents: Mapping[DocumentName, Mapping[str, Any]]) -> None:
         entries = {self.key(name): document for name, document in documents.items()}
-        write_object(
-            store, join(path, v2.CONSOLIDATED_KEY), {"zarr_consolidated_format": 1, "metadata": entries}
-        )
+        write_object(store, self.document_key(path), {"zarr_consolidated_format": 1, "metadata": entries})
 
     def update(
         self, store: Store, path: str, documents: Mapping[DocumentName, Mapping[str, Any] | None]
     ) -> None:
-        key = join(path, v2.CONSOLIDATED_KEY)
+        key = self.document_key(path)
         section = read_object(store, key)
         if section is None:
             return
@@ -119,8 +124,11 @@ class V3Consolidation(Consolidation):
     names = (v3.KEY,)
     contains_root = False
 
+    def document_key(self, path: str) -> str:
+        return join(path, v3.KEY)
+
     def read(self, store: Store, path: str) -> dict[DocumentName, dict[str, Any]] | None:
-        key = join(path, v3.KEY)
+        key = self.document_key(path)
         section = (read_object(store, key) or {}).get(v3.CONSOLIDATED)
         if not isinstance(section, Mapping):
             return None
@@ -131,7 +139,7 @@ class V3Consolidation(Consolidation):
         }
 
     def write(self, store: Store, path: str, documents: Mapping[DocumentName, Mapping[str, Any]]) -> None:
-        key = join(path, v3.KEY)
+        key = self.document_key(path)
         document = read_object(store, key) or {}
         entries = {self.key(name): document for name, document in documents.items()}
         document[v3.CONSOLIDATED] = {"kind": "inline", "must_understand": False, "metadata": entries}
@@ -140,7 +148,7 @@ class V3Consolidation(Consolidation):
     def update(
         self, store: Store, path: str, documents: Mapping[DocumentName, Mapping[str, Any] | None]
     ) -> None:
-        key = join(path, v3.KEY)
+        key = self.document_key(path)
         document = read_object(store, key) or {}
         section = document.get(v3.CONSOLIDATED)
         if not isinstance(section, Mapping):

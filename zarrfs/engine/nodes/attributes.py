@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 from zarrfs.errors import StoreError
 
-__all__ = ["Attributes", "Change"]
+__all__ = ["Attributes", "Change", "same_attributes"]
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
 """A function that receives the stored attributes and returns the new ones. It does not modify its argument."""
@@ -18,8 +19,9 @@ class Attributes(MutableMapping[str, Any]):
 
     Each change is written to the store before it returns; ``update`` writes several changes at once. A change is
     applied to the attributes that are stored at that time, while the metadata document is locked. Therefore concurrent
-    changes of different attributes are all kept: by threads of one process, and by processes that share a
-    ``ProcessSynchronizer``.
+    changes of different attributes are all kept: by threads of one process, by processes that share a
+    ``ProcessSynchronizer``, and by all processes that use zarrfs with a local directory, unless its file system has no
+    locks of directories.
 
     On a node that is open read-only, a change raises ReadOnlyError. A value that JSON cannot represent raises
     MetadataError.
@@ -71,7 +73,7 @@ class Attributes(MutableMapping[str, Any]):
         new, old = dict(values), dict(expected)
 
         def replaced(stored: dict[str, Any]) -> dict[str, Any]:
-            if stored != old:
+            if not same_attributes(stored, old):
                 raise StoreError(
                     "the attributes were changed by another writer in the meantime: nothing was written"
                 )
@@ -85,3 +87,8 @@ class Attributes(MutableMapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"Attributes({dict(self._values)!r})"
+
+
+def same_attributes(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether attributes are equal. Here NaN equals NaN."""
+    return one == other or json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

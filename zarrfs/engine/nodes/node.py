@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -21,6 +21,7 @@ from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.nodes.attributes import Attributes, Change
 from zarrfs.engine.nodes.consolidation_warnings import warn_of_change, warn_of_difference
 from zarrfs.engine.stores.base import Store, Usage
+from zarrfs.engine.stores.document_locks import locked_documents
 from zarrfs.engine.stores.wrappers.closed import ClosedStore
 from zarrfs.engine.stores.wrappers.synchronizers import SynchronizedStore, Synchronizer
 from zarrfs.errors import (
@@ -32,13 +33,6 @@ from zarrfs.errors import (
 )
 
 __all__ = ["OpenStore", "StoredNode"]
-
-_locks: WeakValueDictionary[str, threading.RLock] = WeakValueDictionary()
-"""The lock of each metadata document that is being changed, by its URL. Each document has its own lock, unlike chunks,
-because the holder of a document's lock goes on to lock chunks.
-"""
-
-_locks_lock = threading.Lock()
 
 
 def reopen_node(
@@ -283,22 +277,16 @@ class StoredNode(Generic[Spec]):
 
     @contextmanager
     def _locked_metadata(self, operation: str, *keys: str) -> Iterator[None]:
-        """Lock metadata documents of the node for the duration of the block.
+        """Lock metadata documents of the node for the duration of the block; see ``locked_documents``.
 
-        The locks exclude other threads of this process, and processes that share the store's synchronizer. The caller
-        calls ``refresh`` before it changes the documents. The keys are locked in the order given; all callers use the
-        order of ``document_keys``, which prevents deadlocks. ``operation`` is for messages. Raises UnsupportedError if
-        the metadata are not stored.
+        The caller calls ``refresh`` before it changes the documents. ``operation`` is for messages. Raises
+        UnsupportedError if the metadata are not stored.
         """
         if self._access.assumed == "only":
             raise UnsupportedError(
                 f"{self._where}: {operation} needs stored metadata; these are only assumed"
             )
-        with ExitStack() as locks:
-            for key in keys:
-                locks.enter_context(_document_lock(f"{self._store.url}/{key}"))
-                locks.enter_context(self._store.lock(key))
-            locks.enter_context(document_limit(self._access.max_document))
+        with locked_documents(self._store, *keys), document_limit(self._access.max_document):
             yield
 
     def _document_keys(self) -> tuple[str, ...]:
@@ -323,11 +311,6 @@ class StoredNode(Generic[Spec]):
             )
             self._set_spec(written)
             warn_of_change(self._store, self._path, self.zarr_format)
-
-
-def _document_lock(url: str) -> threading.RLock:
-    with _locks_lock:
-        return _locks.setdefault(url, threading.RLock())
 
 
 def difference(old: ArraySpec | GroupSpec, new: ArraySpec | GroupSpec) -> str | None:

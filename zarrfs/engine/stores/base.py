@@ -352,7 +352,8 @@ class Store(ABC):
     def lock(self, key: str) -> AbstractContextManager[Any]:
         """Return a context manager that excludes other processes while a value is read and then written.
 
-        The default does nothing. The callers of a store synchronize threads.
+        The default does nothing. Directories lock metadata documents, but not chunks. The callers of a store
+        synchronize threads.
         """
         return nullcontext()
 

@@ -20,11 +20,12 @@ import os
 import stat
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from zarrfs.engine.stores.base import (
+    DOCUMENT_NAMES,
     Buffer,
     ByteRange,
     Listing,
@@ -35,6 +36,7 @@ from zarrfs.engine.stores.base import (
     check_key,
     segment_below,
 )
+from zarrfs.engine.stores.document_locks import locked_directory
 from zarrfs.engine.stores.local_files import (
     LocalValue,
     raise_unless_missing,
@@ -320,6 +322,13 @@ class LocalStore(Store):
         for name in self._tree.move_to_root(old):
             super().move_prefix(f"{prefix}/{name}", name)
         self._tree.prune(old)
+
+    def lock(self, key: str) -> AbstractContextManager[Any]:
+        """Return the lock of the directory of a metadata document. Chunks are not locked."""
+        directory, _, name = key.rpartition("/")
+        if name not in DOCUMENT_NAMES:
+            return nullcontext()
+        return locked_directory(lambda: self.open_directory(directory))
 
     def clean(self, *, dry_run: bool = False) -> list[str]:
         if self.read_only and not dry_run:

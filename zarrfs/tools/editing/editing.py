@@ -6,19 +6,23 @@ import difflib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
+from zarrfs.engine.formats.paths import join
 from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.attributes import same_attributes
 from zarrfs.engine.nodes.consolidation_warnings import without_warnings_of_changes
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
-from zarrfs.errors import MetadataError, ZarrError
+from zarrfs.errors import MetadataError, StoreError, ZarrError
 from zarrfs.ngff import Message, check_node, parse
 from zarrfs.tools.consolidation import update_consolidated
+from zarrfs.tools.editing.dimension_names import NameChange, changed_dimension_names
 
 __all__ = ["Edit", "EditReport", "edit"]
 
@@ -32,7 +36,8 @@ class EditReport:
     """The result of an edit.
 
     Attributes:
-        diff: the lines of a unified diff of the attributes as JSON. Empty if nothing has changed.
+        diff: the lines of unified diffs of the attributes as JSON, and of the dimension names of arrays. Empty if
+            nothing has changed.
         messages: the messages of the OME-NGFF check that the attributes did not have before.
         written: whether the attributes were written.
         consolidated: the URLs of the groups whose consolidated metadata were updated.
@@ -57,42 +62,94 @@ def edit(
 
     If the attributes contain OME-NGFF metadata, they are checked before they are written: an edit that would add
     violations of the JSON schema is refused. Other new messages are returned. ``check=False`` skips this.
-    ``dry_run`` writes nothing. The document is replaced atomically. Then the entries of the node in consolidated
-    metadata of the groups above are replaced.
+    If the edits change the names of the axes of an OME-NGFF image, the dimension names of its levels change too; those
+    of its labels do not. ``dry_run`` writes nothing. Each document is replaced atomically. Edits by other programs in
+    the meantime are kept: the edits are applied to the attributes that are stored when they are written. Then the
+    entries of the nodes in consolidated metadata of the groups above are replaced.
 
     Raises MetadataError for a refused edit, the errors of the edits, and those of opening and writing.
     """
     node = open_node(store, path, "r" if dry_run else "r+", storage_options=storage_options)
     try:
-        before = node.attrs.asdict()
-        after: Mapping[str, Any] = before
-        for change in edits:
-            after = change(after, node)
-        messages = _new_messages(node, before, after) if check else ()
-        refused = [message for message in messages if message.tier == "schema"]
-        if refused:
-            problems = "; ".join(f"{message.pointer or '/'}: {message.message}" for message in refused[:5])
-            where = f"{node.store.url}/{node.path}".rstrip("/")
-            raise MetadataError(f"{where}: the edit would make the OME-NGFF metadata invalid: {problems}")
-        diff = tuple(_difference(before, after))
-        if not diff or dry_run:
-            return EditReport(diff, messages, False)
-        with without_warnings_of_changes():
-            node.attrs.put(after)
-        return EditReport(diff, messages, True, _update_consolidated(store, node, storage_options))
+        while True:
+            report, names, before, after = _planned(node, edits, check)
+            if not report.diff or dry_run:
+                return report
+            if _write(node, before, after, names):
+                break
+        paths = (node.path, *(change.array.path for change in names))
+        consolidated = _update_consolidated(store, node, paths, storage_options)
+        return replace(report, written=True, consolidated=consolidated)
     finally:
         if not isinstance(store, Store | Mapping):
             node.store.close()  # completes a zip file
 
 
+def _planned(
+    node: Array | Group, edits: Sequence[Edit], check: bool
+) -> tuple[EditReport, Sequence[NameChange], dict[str, Any], Mapping[str, Any]]:
+    """Return the report of edits that are not written yet, the new dimension names of arrays, and the attributes before
+    and after the edits. Raises MetadataError for a refused edit.
+    """
+    before = node.attrs.asdict()
+    after: Mapping[str, Any] = before
+    for apply in edits:
+        after = apply(after, node)
+    names = changed_dimension_names(node, before, after)
+    messages = _new_messages(node, before, after, names) if check else ()
+    refused = [message for message in messages if message.tier == "schema"]
+    if refused:
+        problems = "; ".join(f"{message.pointer or '/'}: {message.message}" for message in refused[:5])
+        where = f"{node.store.url}/{node.path}".rstrip("/")
+        raise MetadataError(f"{where}: the edit would make the OME-NGFF metadata invalid: {problems}")
+    diff = _difference(before, after)
+    for change in names:
+        name = change.array.path.removeprefix(node.path).lstrip("/")
+        diff += _difference({"dimension_names": change.old}, {"dimension_names": change.new}, f" {name}")
+    return EditReport(tuple(diff), messages, False), names, before, after
+
+
+def _write(
+    node: Array | Group, before: Mapping[str, Any], after: Mapping[str, Any], names: Sequence[NameChange]
+) -> bool:
+    """Write dimension names and then attributes. Return whether the stored attributes were still those ``before``;
+    otherwise nothing is written.
+
+    The attributes are last: if the program is killed before, the same edit completes the change.
+    """
+    written: list[NameChange] = []
+    with without_warnings_of_changes():
+        try:
+            for change in names:
+                written.append(change)
+                change.write()
+            node.attrs.put_if_unchanged(before, after)
+        except BaseException as error:
+            for change in written:
+                with suppress(ZarrError):
+                    change.undo()
+            if isinstance(error, StoreError):
+                node.refresh()
+                if not same_attributes(node.attrs.asdict(), before):
+                    return False
+            raise
+    return True
+
+
 def _update_consolidated(
-    location: Location, node: Array | Group, storage_options: dict[str, Any] | None
+    location: Location, node: Array | Group, paths: Sequence[str], storage_options: dict[str, Any] | None
 ) -> tuple[str, ...]:
-    """Update the consolidated metadata that contain a node, also above its location. Return the URLs of the groups."""
-    top, path = _outermost_group(location, node, storage_options)
+    """Update the consolidated metadata that contain the nodes at paths of the node's store, also above its location.
+    Return the URLs of the groups.
+    """
+    top, node_path = _outermost_group(location, node, storage_options)
     store = node.store if top is None else top.store
+    above = node_path.removesuffix(node.path).rstrip("/")
     try:
-        groups = update_consolidated(store, path, node.zarr_format)
+        groups: dict[str, None] = {}
+        for path in paths:
+            full_path = join(above, path) if path else above
+            groups.update(dict.fromkeys(update_consolidated(store, full_path, node.zarr_format)))
         return tuple(f"{store.url}/{group}".rstrip("/") for group in groups)
     finally:
         if top is not None:
@@ -136,28 +193,47 @@ class _EditedNode:
         return getattr(self._node, name)
 
 
+class _EditedArray(_EditedNode):
+    """An array with other dimension names."""
+
+    def __init__(self, node: Array, names: tuple[str | None, ...] | None) -> None:
+        super().__init__(node, node.attrs)
+        self.dimension_names = names
+
+
 class _EditedGroup(_EditedNode):
-    """A group with other attributes."""
+    """A group with other attributes, and with other dimension names of its arrays."""
+
+    def __init__(self, node: Group, attributes: Mapping[str, Any], names: Sequence[NameChange]) -> None:
+        super().__init__(node, attributes)
+        self._names = {change.array.path: change.new for change in names}
 
     def __getitem__(self, path: str) -> Any:
-        return self._node[path]
+        member = self._node[path]
+        if isinstance(member, Array) and member.path in self._names:
+            return _EditedArray(member, self._names[member.path])
+        return member
 
 
-def _edited(node: Array | Group, attributes: Mapping[str, Any]) -> _EditedNode:
-    return (_EditedGroup if isinstance(node, Group) else _EditedNode)(node, attributes)
+def _edited(
+    node: Array | Group, attributes: Mapping[str, Any], names: Sequence[NameChange] = ()
+) -> _EditedNode:
+    if isinstance(node, Group):
+        return _EditedGroup(node, attributes, names)
+    return _EditedNode(node, attributes)
 
 
 def _new_messages(
-    node: Array | Group, before: Mapping[str, Any], after: Mapping[str, Any]
+    node: Array | Group, before: Mapping[str, Any], after: Mapping[str, Any], names: Sequence[NameChange]
 ) -> tuple[Message, ...]:
     if not parse(after):
         return ()
     known = set(check_node(_edited(node, before)).messages) if parse(before) else set()
-    return tuple(item for item in check_node(_edited(node, after)).messages if item not in known)
+    return tuple(item for item in check_node(_edited(node, after, names)).messages if item not in known)
 
 
-def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+def _difference(before: Mapping[str, Any], after: Mapping[str, Any], name: str = "") -> list[str]:
     stored, edited = (
         json.dumps(values, indent=2, ensure_ascii=False).splitlines() for values in (before, after)
     )
-    return list(difflib.unified_diff(stored, edited, "stored", "edited", lineterm=""))
+    return list(difflib.unified_diff(stored, edited, f"stored{name}", f"edited{name}", lineterm=""))

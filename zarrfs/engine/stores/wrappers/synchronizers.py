@@ -153,5 +153,6 @@ class SynchronizedStore(WrapperStore):
 
     @contextmanager
     def lock(self, key: str) -> Iterator[None]:
-        with self.synchronizer.lock(key), self.store.lock(key):
+        # In this order, because the lock of the store can be one for several keys.
+        with self.store.lock(key), self.synchronizer.lock(key):
             yield

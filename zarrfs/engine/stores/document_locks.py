@@ -1,0 +1,110 @@
+"""Locks of metadata documents that are read, changed and written: of a store's documents, and of local directories.
+
+The lock of a directory creates no file: it is that of the open directory (flock). It ends with the process that holds
+it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from weakref import WeakValueDictionary
+
+from zarrfs.engine.stores.base import Store
+from zarrfs.errors import StoreError
+
+__all__ = ["locked_directory", "locked_documents"]
+
+_document_locks: WeakValueDictionary[str, threading.RLock] = WeakValueDictionary()
+"""The lock of each metadata document that is being changed, by its URL. Each document has its own lock, unlike chunks,
+because the holder of a document's lock goes on to lock chunks.
+"""
+
+_tables_lock = threading.Lock()
+
+
+@contextmanager
+def locked_documents(store: Store, *keys: str) -> Iterator[None]:
+    """Lock the metadata documents with these keys for the duration of the block.
+
+    The locks exclude other threads of this process, and the processes that the store's ``lock`` excludes. The keys are
+    locked in the order given; all callers lock the documents of a node in the order of ``document_keys``, and no
+    documents of two nodes at a time, which prevents deadlocks.
+    """
+    with ExitStack() as locks:
+        for key in keys:
+            # The lock of a store can be one for several documents. Waiting for it while a lock of one of them is held
+            # would be a deadlock.
+            locks.enter_context(store.lock(key))
+            with _tables_lock:
+                document_lock = _document_locks.setdefault(f"{store.url}/{key}", threading.RLock())
+            locks.enter_context(document_lock)
+        yield
+
+
+class _DirectoryLock:
+    """The lock of a directory in this process. ``depth`` is how often the thread that holds it has entered it."""
+
+    def __init__(self) -> None:
+        self.thread_lock = threading.RLock()
+        self.depth = 0
+
+
+_directory_locks: WeakValueDictionary[tuple[int, int], _DirectoryLock] = WeakValueDictionary()
+"""The locks that are in use, by device and inode. A second descriptor of a directory would wait for the first one."""
+
+
+@contextmanager
+def locked_directory(open_directory: Callable[[], int | None]) -> Iterator[None]:
+    """Hold the lock of a directory. A thread can hold it several times. Waits without a time limit.
+
+    ``open_directory`` returns a descriptor, which this function closes, or None for a missing directory; it raises
+    StoreError if the directory cannot be opened. Such a directory is not locked. File systems without such locks, such
+    as NFS for directories, exclude only the threads of this process.
+    """
+    fd = None
+    with suppress(StoreError):
+        fd = open_directory()
+    if fd is None:
+        yield
+        return
+    try:
+        with _locked_descriptor(fd):
+            yield
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def _locked_descriptor(fd: int) -> Iterator[None]:
+    status = os.fstat(fd)
+    with _tables_lock:
+        lock = _directory_locks.setdefault((status.st_dev, status.st_ino), _DirectoryLock())
+    with lock.thread_lock:
+        is_first = not lock.depth
+        lock.depth += 1
+        try:
+            if is_first:
+                with suppress(OSError):
+                    fcntl.flock(fd, fcntl.LOCK_EX)
+            yield
+        finally:
+            lock.depth -= 1
+            if is_first:
+                # Unlocked explicitly: a process that was forked in between has the directory open too.
+                with suppress(OSError):
+                    fcntl.flock(fd, fcntl.LOCK_UN)
+
+
+def _forget_locks() -> None:
+    """Forget the locks in a forked process: it does not hold those that the threads of its parent held."""
+    global _tables_lock
+    _directory_locks.clear()
+    _document_locks.clear()
+    _tables_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_locks)
