@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import distributed
 
@@ -19,7 +20,15 @@ from zarrfs.engine.stores.local import LocalStore
 
 ROOT = Path(__file__).resolve().parents[2]
 
-__all__ = ["ProcessLocalStore", "RecordItem", "SlowItem", "dask_cluster", "scheduler", "worker"]
+__all__ = [
+    "FailingItem",
+    "ProcessLocalStore",
+    "RecordItem",
+    "SlowItem",
+    "dask_cluster",
+    "scheduler",
+    "worker",
+]
 
 
 @contextmanager
@@ -101,6 +110,38 @@ class RecordItem:
                 pass
         with open(self.path, "a", encoding="ascii") as file:
             file.write(f"{item}\n")
+
+
+class _UnsendableError(OSError):
+    """An exception that can be pickled, but not unpickled."""
+
+    def __init__(self, number: int, text: str) -> None:
+        super().__init__(text)
+
+
+@dataclass(frozen=True)
+class FailingItem:
+    """Raises an exception for the third item. Dask can neither send ``RecursionError`` with its traceback, nor the
+    exception of ``unsendable``, nor convert that of ``nested`` to text.
+    """
+
+    kind: Literal["recursion", "unsendable", "nested", "disk"]
+
+    def __call__(self, item: int) -> None:
+        if item != 2:
+            return
+        match self.kind:
+            case "recursion":
+                self(item)
+            case "unsendable":
+                raise _UnsendableError(1, "unsendable")
+            case "nested":
+                error = ValueError()
+                for _ in range(sys.getrecursionlimit() * 10):
+                    error = ValueError(error)
+                raise error
+            case "disk":
+                raise OSError(errno.ENOSPC, "full")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ used.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -13,6 +14,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,14 @@ import zarr
 import zarrfs
 from tests.engine.stores.servers import free_port, web_server
 from tests.processes import TIMEOUT, running, wait_for_event
-from tests.tools.dask_servers import ProcessLocalStore, RecordItem, dask_cluster, scheduler, worker
+from tests.tools.dask_servers import (
+    FailingItem,
+    ProcessLocalStore,
+    RecordItem,
+    dask_cluster,
+    scheduler,
+    worker,
+)
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import (
@@ -40,10 +49,12 @@ from zarrfs.tools.copying.cluster.batches import (
     MAX_BATCH_SIZE,
     MAX_UNMEASURED_BATCH_SIZE,
     Batches,
+    batch_count,
     batch_size,
 )
 from zarrfs.tools.copying.cluster.executor import IN_FLIGHT_PER_THREAD, ClusterExecutor
 from zarrfs.tools.copying.cluster.results import BatchResult, WorkerStatistics
+from zarrfs.tools.copying.cluster.run_times import RunTimes, ShortRun, run_times
 from zarrfs.tools.copying.copy_tasks import CopyChunk
 from zarrfs.tools.copying.sampling import DiscardingStore, Sampling
 
@@ -411,32 +422,93 @@ def test_a_dry_run_measures_on_the_workers(sample_writes: bool, address: str, tm
     assert [path.name for path in tmp_path.iterdir()] == ["s"]
 
 
-class TimedCluster(ClusterExecutor):
-    """A cluster of four threads whose tasks take two seconds each, whatever the time for sending them is."""
+@pytest.mark.parametrize(
+    ("kind", "error", "message"),
+    [
+        ("recursion", StoreError, "the Dask worker tcp://.* failed: RecursionError: maximum recursion depth"),
+        ("unsendable", StoreError, "the Dask worker tcp://.* failed: unsendable"),
+        ("nested", StoreError, "the Dask worker tcp://.* failed: "),
+        ("disk", OSError, "full"),
+    ],
+)
+def test_an_exception_of_a_task_ends_the_run_also_if_dask_cannot_send_it(
+    kind: Any, error: type[Exception], message: str, address: str
+) -> None:
+    done: list[int] = []
+    with distributed.Client(address, set_as_default=False) as client:
+        with pytest.raises(error, match=message) as raised:
+            ClusterExecutor(client).run(FailingItem(kind), range(4), 1, done.append)
+        assert kind != "disk" or getattr(raised.value, "errno", None) == errno.ENOSPC
+        ClusterExecutor(client).run(FailingItem(kind), range(2), 1, done.append)
 
-    def __init__(self) -> None:
-        self.statistics = {"worker": WorkerStatistics()}
+
+class TimedCluster(ClusterExecutor):
+    """A cluster of four workers with a thread each, whose items take two seconds. Each Dask task takes 0.25 s more, and
+    has one item.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.statistics = {f"worker {number}": WorkerStatistics() for number in range(4)}
+        self.now = 0.0
+        monkeypatch.setattr("time.perf_counter", lambda: self.now)
 
     def threads(self, workers: int) -> int:
         return 4
 
+    def worker_threads(self) -> dict[str, int]:
+        return dict.fromkeys(self.statistics, 1)
+
     def run(self, work: Any, items: Any, *arguments: Any, on_result: Any = None, **options: Any) -> None:
-        for item in items:
-            self.statistics["worker"].add(1, 0, 2.0)
+        for number, item in enumerate(items):
+            self.statistics[f"worker {number % 4}"].add(1, 0, 2.0)
             value = work(item)
             if on_result is not None:
                 on_result(value)
+        self.now += 0.25 * len(items) + 2.0 * ceil(len(items) / 4)
 
 
 @pytest.mark.parametrize("count", [1, 3, 4, 40])
-def test_the_expected_time_on_a_cluster_is_that_of_the_workers(count: int) -> None:
+def test_the_expected_time_on_a_cluster_is_that_of_items_and_dask_tasks(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = zarrfs.create_array(
         MemoryStore(), data=np.arange(1, count + 1, dtype="u1"), chunks=1, compressors=None
     )
     store = DiscardingStore()
     target = zarrfs.create_array(store, shape=count, dtype="u1", chunks=1, compressors=None)
-    samples = Sampling(store, TimedCluster(), "")
+    samples = Sampling(store, TimedCluster(monkeypatch), "")
     measured = samples.measure(CopyChunk(source, target, False), [target], [(n,) for n in range(count)], 2)
-    assert measured.seconds == pytest.approx(2.0 / min(count, 4))
     assert measured.tasks == min(count, 8)
     assert measured.nbytes_written == 1
+    dask_tasks = batch_count(count, 4, 2.0, 8)
+    assert measured.expected_seconds(count) == pytest.approx(2.0 * count / min(count, 4) + 0.25 * dask_tasks)
+    assert measured.expected_seconds(count, 3.0) >= 6.0 * count / 4
+
+
+def test_the_time_of_dask_is_that_of_runs_after_the_first_beside_the_busiest_worker() -> None:
+    """The first run opens the stores. Workers without items wait for the others, which is not the time of Dask."""
+    runs = [ShortRun(4, 4, 40.0, 10.0, 90.0), ShortRun(4, 4, 4.0, 2.0, 3.0), ShortRun(12, 4, 12.0, 3.0, 4.0)]
+    times = run_times(runs, 4)
+    assert times == RunTimes(item_seconds=1.0, dask_task_seconds=0.25, start_seconds=90.0 - 1.0 - 1.0)
+    assert times.expected_seconds(4, 4) == 90.0
+    assert times.expected_seconds(4, 4, relative=3.0) == 92.0
+    assert times.expected_seconds(0, 4) == 0.0
+    assert run_times(runs[:1], 4) == RunTimes(10.0, 20.0)
+    assert run_times([], 4) == RunTimes(0.0)
+
+
+@pytest.mark.parametrize("item_seconds", [0.0, 0.01, 0.3, 5.0])
+@pytest.mark.parametrize(("items", "threads"), [(1, 4), (37, 4), (5000, 3), (40_000, 16)])
+def test_the_number_of_dask_tasks_of_a_run_is_known_before(
+    items: int, threads: int, item_seconds: float
+) -> None:
+    batches = Batches(range(items))
+    unmeasured = IN_FLIGHT_PER_THREAD * threads
+    taken = list(batches.take(unmeasured, threads))
+    batches.measure(BatchResult(1000, None, [], "", 1000 * item_seconds))
+    taken += batches.take(items, threads)
+    assert batch_count(items, threads, item_seconds, unmeasured) == len(taken)
+
+
+def test_the_number_of_dask_tasks_of_a_large_run_is_found_without_simulating_each() -> None:
+    assert batch_count(10**12, 64, 5.0, 128) == 10**12 - 128 * (MAX_UNMEASURED_BATCH_SIZE - 1)

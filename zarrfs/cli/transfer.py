@@ -257,3 +257,7 @@ def _print_estimates(estimates: Sequence[ArrayEstimate]) -> None:
             f"{readable_bytes(sum(item.nbytes_written for item in estimates))} written, "
             f"{sum(item.seconds for item in estimates):.1f} s"
         )
+    if estimates:
+        click.echo(
+            "plan: the time does not contain the start of the command, listing the source and --verify"
+        )

@@ -24,8 +24,8 @@ class ArrayEstimate:
         tasks: the number of tasks, which are independent of each other.
         nbytes_read, nbytes_written: the stored bytes of source and copy, from the sizes in the sample.
         nbytes_per_thread: the decoded bytes of one task, and the cache for decoded source chunks.
-        seconds: the expected time on ``threads`` threads. It contains neither the listing of the source nor a
-            verification.
+        seconds: the expected time on ``threads`` threads. It contains neither the start of the command, nor the listing
+            of the source, nor a verification.
         threads: the number of threads of this process or of the cluster.
         sampled: the number of tasks that were measured.
         not_written: why ``seconds`` does not contain the time of writing to the destination, or None if it does.

@@ -25,6 +25,7 @@ from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import StoreError, ZarrError
 from zarrfs.tools.copying.cluster.executor import ClusterExecutor
+from zarrfs.tools.copying.cluster.run_times import RunTimes, ShortRun, run_times, timed_run
 from zarrfs.tools.copying.destinations import file_path
 from zarrfs.tools.copying.executors import Executor
 from zarrfs.tools.copying.option_names import option
@@ -50,14 +51,20 @@ class Measurement:
     """The measured tasks of an array.
 
     Attributes:
-        seconds: the time per task while all threads are busy: that of all tasks is ``seconds`` times their number.
+        times: the times from which that of the copy follows.
         nbytes_written: the stored bytes per task.
         tasks: the number of tasks that were run.
+        threads: the number of threads.
     """
 
-    seconds: float
+    times: RunTimes
     nbytes_written: float
     tasks: int
+    threads: int
+
+    def expected_seconds(self, tasks: int, relative: float = 1.0) -> float:
+        """Return the time of so many tasks. Each takes ``relative`` times as long as the measured ones."""
+        return self.times.expected_seconds(tasks, self.threads, relative)
 
 
 class DiscardingStore(MemoryStore):
@@ -121,15 +128,20 @@ class Sampling:
         executor = self._executor
         if isinstance(executor, ClusterExecutor):
             return self._measure_on_cluster(executor, work, targets, items)
-        before = self._nbytes(targets)
+        before, threads = self._nbytes(targets), self.threads(workers)
 
         def run(part: Sequence[Any]) -> float:
             begin = time.perf_counter()
             executor.run(work, part, workers, lambda count: None)
             return time.perf_counter() - begin
 
-        seconds, count = self._seconds_per_task(run, items, self.threads(workers))
-        return Measurement(seconds, (self._nbytes(targets) - before) / max(1, count), count)
+        rounds = self._rounds(run, items, threads)
+        # The first round imports modules and opens connections. It counts only if there is no other.
+        timed = rounds[1:] or rounds
+        seconds = sum(taken for _, taken in timed) / max(1, sum(number for number, _ in timed))
+        count = sum(number for number, _ in rounds)
+        times = RunTimes(seconds * min(threads, len(items)))
+        return Measurement(times, (self._nbytes(targets) - before) / max(1, count), count, threads)
 
     def _measure_on_cluster(
         self,
@@ -138,40 +150,39 @@ class Sampling:
         targets: Sequence[Array],
         items: Sequence[Any],
     ) -> Measurement:
-        """Measure tasks by the time that workers spend on them: the rounds are short, so that the time for sending them
-        would be a large part. In the copy a Dask task takes much longer.
+        """Measure tasks by the time that workers spend on them, and that of each Dask task apart: the rounds have fewer
+        tasks than the copy, and more Dask tasks for each.
         """
         before, written = self._nbytes(targets), 0
         store = self.store
         counted = CountedTask(work, store) if isinstance(store, DiscardingStore) else None
         threads = self.threads(1)
+        runs: list[ShortRun] = []
 
         def count_nbytes(nbytes: Any) -> None:
             nonlocal written
             written += nbytes
 
         def run(part: Sequence[Any]) -> float:
-            busy = cluster.busy_seconds()
-            cluster.run(
-                *(work if counted is None else counted, part, 1, lambda count: None, 0.0),
-                on_result=None if counted is None else count_nbytes,
-            )
-            return (cluster.busy_seconds() - busy) / min(threads, len(part))
+            def process() -> None:
+                cluster.run(
+                    *(work if counted is None else counted, part, 1, lambda count: None, 0.0),
+                    on_result=None if counted is None else count_nbytes,
+                )
 
-        seconds, count = self._seconds_per_task(run, items, threads)
+            runs.append(timed_run(cluster, process, len(part)))
+            return runs[-1].seconds
+
+        count = sum(number for number, _ in self._rounds(run, items, threads))
         written += self._nbytes(targets) - before
-        return Measurement(seconds, written / max(1, count), count)
+        return Measurement(run_times(runs, threads), written / max(1, count), count, threads)
 
-    def _seconds_per_task(
+    def _rounds(
         self, run: Callable[[Sequence[Any]], float], items: Sequence[Any], at_once: int
-    ) -> tuple[float, int]:
-        """Return the time per task while all threads are busy, and the number of tasks that were run."""
+    ) -> list[tuple[int, float]]:
         rounds = measured_rounds(run, items, at_once, self._limit())
         self._seconds += sum(seconds for _, seconds in rounds)
-        # The first round imports modules and opens connections. It counts only if there is no other.
-        timed = rounds[1:] or rounds
-        seconds = sum(taken for _, taken in timed) / max(1, sum(number for number, _ in timed))
-        return seconds, sum(number for number, _ in rounds)
+        return rounds
 
     def check(self, source: Array | Group) -> None:
         """Raise a ZarrError unless the tasks can be run. See ``Executor.check``, for the store of the samples."""

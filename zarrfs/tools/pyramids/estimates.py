@@ -39,7 +39,6 @@ def estimate_pyramid(run: PyramidRun, samples: Sampling) -> list[ArrayEstimate]:
     blocks = pass_blocks(source, built, first.block)
     work = BuildBlock(source, built, plan.method, run.memory, False)
     measured = samples.measure(work, [level.array for level in built], blocks, CORES)
-    total_seconds = measured.seconds * len(blocks)
     total_written = measured.nbytes_written * len(blocks)
     share = len(blocks) / max(1, BlockGrid(source.shape, first.block).total)
     estimates = []
@@ -47,18 +46,19 @@ def estimate_pyramid(run: PyramidRun, samples: Sampling) -> list[ArrayEstimate]:
         shape = source.shape if pass_.source is None else plan.levels[pass_.source].shape
         relative = prod(shape) / max(1, prod(source.shape))
         density = total_written / max(1, _written_elements(run, first))
+        tasks = ceil(BlockGrid(shape, pass_.block).total * share)
         nbytes_read = stored_nbytes(source) if pass_.source is None else density * prod(shape)
         estimates.append(
             ArrayEstimate(
                 _name(run, pass_),
-                ceil(BlockGrid(shape, pass_.block).total * share),
+                tasks,
                 round(nbytes_read),
                 round(density * _written_elements(run, pass_)),
                 block_nbytes(
                     *(pass_.block, plan.levels[pass_.first].factors, source.dtype.itemsize, run.memory)
                 )
                 + min(run.memory, source.nbytes),
-                total_seconds * relative,
+                measured.expected_seconds(tasks, relative * len(blocks) / max(1, tasks)),
                 samples.threads(CORES),
                 measured.tasks if pass_ is first else 0,
                 samples.reason,

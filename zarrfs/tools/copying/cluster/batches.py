@@ -15,6 +15,7 @@ __all__ = [
     "MAX_UNMEASURED_BATCH_SIZE",
     "SCHEDULING_SECONDS",
     "Batches",
+    "batch_count",
     "batch_size",
 ]
 
@@ -68,3 +69,18 @@ def batch_size(remaining: int, threads: int, item_seconds: float | None) -> int:
         seconds = max(BATCH_SECONDS, threads * SCHEDULING_SECONDS)
         limit = int(min(MAX_BATCH_SIZE, seconds / max(item_seconds, seconds / MAX_BATCH_SIZE)))
     return max(1, min(limit, remaining // (threads * MIN_TASKS_PER_THREAD)))
+
+
+def batch_count(items: int, threads: int, item_seconds: float, unmeasured: int) -> int:
+    """Return the number of Dask tasks of a run. The sizes of the first ``unmeasured`` are determined before it is known
+    how long items take.
+    """
+    count, remaining = 0, items
+    while remaining:
+        size = batch_size(remaining, threads, None if count < unmeasured else item_seconds)
+        # The size does not change before fewer items remain than threads take together.
+        equal = (remaining - size * threads * MIN_TASKS_PER_THREAD) // size if count >= unmeasured else 0
+        equal = max(1, equal)
+        count += equal
+        remaining -= min(remaining, equal * size)
+    return count

@@ -212,20 +212,20 @@ class ClusterExecutor:
         if self.on_statistics is not None:
             self.on_statistics(self.statistics)
 
-    def busy_seconds(self) -> float:
-        """Return the time that all threads have spent on tasks."""
-        return sum(worker.busy_seconds for worker in self.statistics.values())
-
     def threads(self, workers: int) -> int:
         """Return the number of threads of the cluster. Raises StoreError if it is lost."""
         return self._threads()
 
-    def _threads(self) -> int:
+    def worker_threads(self) -> dict[str, int]:
+        """Return the number of threads of each worker, by its address. Raises StoreError if the cluster is lost."""
         try:
             threads: dict[str, int] = self._answer(self.client.nthreads)
         except (AnswerCancelledError, OSError, RuntimeError):  # RuntimeError: the client has been closed
             raise self._lost_error() from None
-        return max(1, sum(threads.values()))
+        return threads
+
+    def _threads(self) -> int:
+        return max(1, sum(self.worker_threads().values()))
 
     def _answer(self, call: Callable[[], Any]) -> Any:
         """Return the answer of the scheduler. Raises TimeoutError if it does not respond."""

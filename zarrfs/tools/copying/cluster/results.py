@@ -20,21 +20,24 @@ class WorkerStatistics:
     Attributes:
         tasks: the number of tasks.
         nbytes: their decoded bytes, as they count in the progress.
+        dask_tasks: the number of Dask tasks in which they were processed.
         busy_seconds: the time that its threads have spent on them, in total.
         seconds: the time from the start of its first task until the end of its last one.
     """
 
     tasks: int = 0
     nbytes: float = 0.0
+    dask_tasks: int = 0
     busy_seconds: float = 0.0
     seconds: float = 0.0
     _start: float = inf
 
     def add(self, tasks: int, nbytes: float, seconds: float) -> None:
-        """Add tasks that have ended now, and have taken ``seconds``."""
+        """Add the tasks of a Dask task that has ended now, and has taken ``seconds``."""
         now = time.monotonic()
         self.tasks += tasks
         self.nbytes += nbytes
+        self.dask_tasks += 1
         self.busy_seconds += seconds
         self._start = min(self._start, now - seconds)
         self.seconds = now - self._start
@@ -61,7 +64,7 @@ class BatchResult(NamedTuple):
     """
 
     done: int
-    error: ZarrError | None
+    error: ZarrError | OSError | MemoryError | None
     values: list[Any]
     worker: str
     seconds: float

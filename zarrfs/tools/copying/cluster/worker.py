@@ -9,12 +9,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
 from zarrfs._version import __version__
 from zarrfs.engine.parallel import limit_threads
-from zarrfs.errors import ZarrError
+from zarrfs.errors import StoreError, ZarrError, describe_error
+from zarrfs.logs import logger
 from zarrfs.tools.copying.cluster.results import BatchResult
 
 __all__ = ["check_source", "check_target", "reply_key", "run_batch", "running_seconds", "stop_job"]
@@ -72,11 +74,16 @@ def _unpickled(payload: bytes) -> Callable[[Any], object]:
 
 
 def run_batch(payload: bytes, job: str, key: str, items: Sequence[Any], keeps_values: bool) -> BatchResult:
-    """Process the items. ``key`` is the key of the Dask task."""
+    """Process the items. ``key`` is the key of the Dask task.
+
+    Exceptions are returned. Those that Dask cannot pickle with their traceback, such as a RecursionError, would end
+    neither the task nor the run if they were raised.
+    """
     from distributed import get_worker
 
     count, values = 0, []
-    worker, start, stopped_by = str(get_worker().address), time.perf_counter(), None
+    worker, start = str(get_worker().address), time.perf_counter()
+    stopped_by: ZarrError | OSError | MemoryError | None = None
     try:
         _note_start(job, key)
         work = _unpickled(payload)
@@ -89,8 +96,8 @@ def run_batch(payload: bytes, job: str, key: str, items: Sequence[Any], keeps_va
                 count += 1
                 if keeps_values:
                     values.append(value)
-    except ZarrError as error:
-        stopped_by = error
+    except Exception as error:
+        stopped_by = _sendable(error, worker)
     finally:
         with _changed:
             _running_tasks[job].pop(key, None)
@@ -98,6 +105,20 @@ def run_batch(payload: bytes, job: str, key: str, items: Sequence[Any], keeps_va
                 del _running_tasks[job]
             _changed.notify_all()
     return BatchResult(count, stopped_by, values, worker, time.perf_counter() - start)
+
+
+def _sendable(error: Exception, worker: str) -> ZarrError | OSError | MemoryError:
+    """Return the exception, or a StoreError that describes it if the client cannot unpickle or does not expect it."""
+    if isinstance(error, ZarrError | OSError | MemoryError):
+        with suppress(Exception):
+            copy = pickle.loads(pickle.dumps(error))
+            if type(copy) is type(error):
+                return error
+    logger.warning("a task failed", exc_info=error)
+    description = type(error).__name__
+    with suppress(Exception):
+        description = describe_error(error)
+    return StoreError(f"the Dask worker {worker} failed: {description}")
 
 
 def _note_start(job: str, key: str) -> None:
