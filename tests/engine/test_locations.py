@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import zarrfs
+from tests.engine.stores.every_store import dbm_sqlite3_store
 from zarrfs.engine import locations
 from zarrfs.engine.locations import METADATA_NAMES, local, open_store, split_options
 from zarrfs.engine.stores.base import Store
@@ -196,6 +197,16 @@ def test_a_new_inner_path_creates_the_store_of_its_suffix(tmp_path: Path) -> Non
         assert isinstance(made.store, kind)
         assert made.path == "x"
         made.store.close()
+
+
+def test_a_database_of_dbm_sqlite3_is_recognized_by_its_content(tmp_path: Path) -> None:
+    path = tmp_path / "data.bin"
+    with dbm_sqlite3_store(path) as store:
+        group = zarrfs.create_group(store, zarr_format=2)
+        group.create_array("a", data=np.arange(5))
+    with zarrfs.open_group(path, mode="r") as opened:
+        assert isinstance(opened.store, DBMStore)
+        assert list(opened["a"][...]) == [0, 1, 2, 3, 4]
 
 
 def test_a_dbm_database_in_one_file_is_recognized_by_its_content(

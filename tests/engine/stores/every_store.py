@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import dbm.dumb
 import itertools
+import sqlite3
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -78,6 +79,13 @@ def dbm_store(path: Path) -> DBMStore:
     return DBMStore(path)
 
 
+def dbm_sqlite3_store(path: Path) -> DBMStore:
+    """Return a store in a file of dbm.sqlite3, which Python creates by default since version 3.13."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE Dict (key BLOB UNIQUE NOT NULL, value BLOB NOT NULL)")
+    return DBMStore(path)
+
+
 def refuse_to_wait(seconds: float) -> None:
     raise AssertionError(f"waits {seconds} s before an operation that cannot succeed")
 
@@ -109,6 +117,7 @@ STORES: dict[str, Callable[[Path], Store]] = {
     "synchronized": lambda path: SynchronizedStore(MemoryStore(), ProcessSynchronizer(path / "locks")),
     "sqlite": lambda path: SQLiteStore(path / "store.sqldb"),
     "dbm": lambda path: dbm_store(path / "store.dbm"),
+    "dbm, sqlite3": lambda path: dbm_sqlite3_store(path / "store.dbm"),
     "lmdb": lambda path: LMDBStore(path / "store.lmdb"),
     "redis": lambda path: RedisStore(f"{server_url('redis')}?prefix={uuid.uuid4().hex}"),
     "mongodb": lambda path: MongoDBStore("mongodb://localhost/tests", client=mongomock.MongoClient()),

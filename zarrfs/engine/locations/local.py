@@ -162,7 +162,7 @@ def _open_file(path: str, inner: str, mode: str, options: Options) -> tuple[Stor
     except OSError as error:
         raise LocationError(f"{path} cannot be opened: {error.strerror}") from error
     if header.startswith(SQLITE_MAGIC):
-        return open_database("sqlite", path, mode, options), inner
+        return open_database("dbm" if _is_dbm_sqlite3(path) else "sqlite", path, mode, options), inner
     if header[:4] in ZIP_MAGIC:
         return _open_zip(path, mode, options), inner
     if header[LMDB_MAGIC_OFFSET:].startswith(LMDB_MAGIC):
@@ -190,6 +190,12 @@ def _dbm_kind(path: str) -> str | None:
     from zarrfs.engine.stores.databases.dbm import find_library_name
 
     return find_library_name(path)
+
+
+def _is_dbm_sqlite3(path: str) -> bool:
+    from zarrfs.engine.stores.databases.dbm_sqlite3 import is_dbm_sqlite3
+
+    return is_dbm_sqlite3(path)
 
 
 def _open_zip(path: str, mode: str, options: Options) -> Store:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dbm
 import os
+import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
@@ -13,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from zarrfs.engine.stores.databases.base import KeyValueStore, decode_key, encode_key
+from zarrfs.engine.stores.databases.dbm_sqlite3 import DBMSQLite3, is_dbm_sqlite3
 from zarrfs.engine.stores.regular_files import check_regular_file
 from zarrfs.errors import LocationError, StoreError
 
@@ -21,13 +23,14 @@ __all__ = ["DBMStore"]
 ERRORS: tuple[type[Exception], ...] = (
     *(dbm.error if isinstance(dbm.error, tuple) else (dbm.error,)),
     OSError,
+    sqlite3.Error,
 )
 
 PREFERRED_LIBRARIES = ("dbm.gnu", "dbm.ndbm", "dbm.dumb")
 """The libraries for new files. The first one that is available is used."""
 
-UNSUPPORTED_LIBRARIES = ("dbm.sqlite3",)
-"""Libraries that are not supported. Objects of dbm.sqlite3 belong to one thread; use SQLiteStore instead."""
+SQLITE3 = "dbm.sqlite3"
+"""The library of Python 3.13 and newer, whose files DBMSQLite3 opens. For new files, SQLiteStore is better."""
 
 
 def _import_library(library_name: str | None) -> ModuleType:
@@ -52,7 +55,16 @@ def find_library_name(path: str) -> str | None:
     for suffix in FILE_SUFFIXES:
         with suppress(IsADirectoryError) if suffix else nullcontext():
             check_regular_file(path + suffix)
-    return dbm.whichdb(path)
+    library_name = dbm.whichdb(path)
+    if library_name in ("", SQLITE3):
+        return SQLITE3 if is_dbm_sqlite3(path) else ""
+    return library_name
+
+
+def _open_database(path: str, library_name: str | None, read_only: bool) -> Any:
+    if library_name == SQLITE3:
+        return DBMSQLite3(path, read_only=read_only)
+    return _import_library(library_name).open(path, "r" if read_only else "c")
 
 
 class DBMStore(KeyValueStore):
@@ -75,13 +87,13 @@ class DBMStore(KeyValueStore):
                 if isinstance(error, StoreError)
                 else f"{self.path} cannot be opened as a dbm file: {error.strerror}"
             ) from error
-        if library_name in ("", *UNSUPPORTED_LIBRARIES) or (library_name is None and read_only):
+        if library_name == "" or (library_name is None and read_only):
             raise LocationError(
-                f"{self.path} is not a supported dbm file; found the library {library_name or 'unknown'}, expected one "
-                f"of {', '.join(PREFERRED_LIBRARIES)}"
+                f"{self.path} is not a dbm file; expected a file of one of the libraries "
+                f"{', '.join((*PREFERRED_LIBRARIES, SQLITE3))}"
             )
         try:
-            self._database: Any = _import_library(library_name).open(self.path, "r" if read_only else "c")
+            self._database: Any = _open_database(self.path, library_name, read_only)
         except ERRORS as error:
             raise LocationError(f"{self.path} cannot be opened as a dbm file: {error}") from error
 

@@ -1,0 +1,79 @@
+"""The files of ``dbm.sqlite3``, the default library of the ``dbm`` package since Python 3.13.
+
+The library itself cannot be used: its objects belong to one thread, and older versions of Python lack it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+__all__ = ["DBMSQLite3", "is_dbm_sqlite3"]
+
+SQLITE_MAGIC = b"SQLite format 3\0"
+
+BUSY_TIMEOUT_SECONDS = 30.0
+"""How long a writer waits for another process."""
+
+
+def is_dbm_sqlite3(path: str) -> bool:
+    """Return whether a file is an SQLite database with the table of dbm.sqlite3, and not that of SQLiteStore.
+
+    Raises OSError if the file cannot be read.
+    """
+    with open(path, "rb") as file:
+        if file.read(len(SQLITE_MAGIC)) != SQLITE_MAGIC:
+            return False
+    try:
+        with closing(_connect(path, "ro")) as connection:
+            names = connection.execute(
+                "SELECT name FROM sqlite_master WHERE name IN ('Dict', 'zarr')"
+            ).fetchall()
+    except sqlite3.Error:
+        return False
+    return names == [("Dict",)]
+
+
+def _connect(path: str, mode: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"{Path(path).as_uri()}?mode={mode}",
+        uri=True,
+        timeout=BUSY_TIMEOUT_SECONDS,
+        isolation_level=None,  # each statement is a separate transaction
+        check_same_thread=False,
+    )
+
+
+class DBMSQLite3:
+    """An existing file, with the methods of dbm objects. Raises sqlite3.Error.
+
+    One thread at a time may use it. Each change is a transaction of its own.
+    """
+
+    def __init__(self, path: str, *, read_only: bool) -> None:
+        self._connection = _connect(path, "ro" if read_only else "rw")
+
+    def get(self, key: bytes) -> bytes | None:
+        row = self._connection.execute(
+            "SELECT CAST(value AS BLOB) FROM Dict WHERE key = CAST(? AS BLOB)", (key,)
+        ).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def __contains__(self, key: bytes) -> bool:
+        row = self._connection.execute("SELECT 1 FROM Dict WHERE key = CAST(? AS BLOB)", (key,)).fetchone()
+        return row is not None
+
+    def __setitem__(self, key: bytes, value: bytes) -> None:
+        self._connection.execute(
+            "REPLACE INTO Dict (key, value) VALUES (CAST(? AS BLOB), CAST(? AS BLOB))", (key, value)
+        )
+
+    def __delitem__(self, key: bytes) -> None:
+        self._connection.execute("DELETE FROM Dict WHERE key = CAST(? AS BLOB)", (key,))
+
+    def keys(self) -> list[bytes]:
+        return [bytes(key) for (key,) in self._connection.execute("SELECT CAST(key AS BLOB) FROM Dict")]
+
+    def close(self) -> None:
+        self._connection.close()
