@@ -221,8 +221,9 @@ HEAVY = [
 ]
 HEAVY += ["ml_dtypes", "asyncio", "importlib.metadata", "zarr", "tensorstore"]
 
-MAX_IMPORTED_MODULES = 176
-"""What opening an array loads besides NumPy, empty modules of packages included."""
+MAX_IMPORTED_MODULES = 176 if sys.version_info < (3, 13) else 180
+"""What opening an array loads besides NumPy, empty modules of packages included. The modules of newer versions of
+Python load a few more modules of the standard library."""
 
 FUSE_BINDINGS = {"mfusepy", "fuse"}
 

@@ -491,8 +491,9 @@ def build(package: Any) -> Any:
     root = package.group({})
     root.create_group("x")
     root.require_group("a/deep")
-    root.create_dataset("a/b", shape=(3,), dtype="f4")
-    root.require_dataset("c", shape=(4,), dtype="i8")
+    # zarr-python has no create_dataset, require_dataset and array since 3.4.
+    getattr(root, "create_dataset", root.create_array)("a/b", shape=(3,), dtype="f4")
+    getattr(root, "require_dataset", root.require_array)("c", shape=(4,), dtype="i8")
     root.zeros(name="zeros", shape=(2,))
     root.ones(name="ones", shape=(2,))
     root.full(name="full", shape=(2,), fill_value=7)
@@ -501,7 +502,10 @@ def build(package: Any) -> Any:
     for name in ("zeros_like", "ones_like", "empty_like"):
         getattr(root, name)(name=name, data=source)
     root.full_like(name="full_like", data=source, fill_value=3)
-    root.array("array", shape=(4, 6), dtype="i4", data=DATA)
+    if hasattr(root, "array"):
+        root.array("array", shape=(4, 6), dtype="i4", data=DATA)
+    else:
+        root.create_array("array", data=DATA.astype("i4"))
     root.require_groups("p", "q/r")
     return root
 

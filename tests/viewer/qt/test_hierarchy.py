@@ -191,7 +191,10 @@ def test_the_first_right_click_on_a_row_opens_its_menu(
     monkeypatch.setattr(
         QMenu, "exec", lambda menu, *_: opened.append([action.text() for action in menu.actions()])
     )
-    index = window.tree_panel.model.index(0, 0, window.tree_panel.model.index(0, 0))
+    model = window.tree_panel.model
+    index = model.index(0, 0, model.index(0, 0))
+    # Nodes are opened in the background.
+    qtbot.waitUntil(lambda: model.item(index).node is not None, timeout=TIMEOUT_MILLISECONDS)
     viewport = view.viewport()
     assert viewport is not None
     point = view.visualRect(index).center()
