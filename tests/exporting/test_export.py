@@ -23,6 +23,7 @@ from PIL import Image
 
 import zarrfs
 from zarrfs.cli.main import main
+from zarrfs.engine.cache import default_cache
 from zarrfs.errors import (
     ChunkDecodeError,
     DataError,
@@ -206,6 +207,19 @@ def test_no_thread_remains(image: Path, tmp_path: Path) -> None:
     before = threading.active_count()
     export(image, tmp_path / "a.npy")
     assert threading.active_count() <= before + 1
+
+
+@pytest.mark.parametrize(("suffix", "dtype"), [(".tif", None), (".tif", "float32"), (".png", None)])
+def test_an_export_with_a_memory_limit_does_not_fill_the_shared_cache(
+    suffix: str, dtype: str | None, image: Path, tmp_path: Path
+) -> None:
+    """The shared cache may have gigabytes. The files are the same."""
+    export(image, tmp_path / f"a{suffix}", dtype=dtype)
+    default_cache().clear()
+    export(image, tmp_path / f"b{suffix}", dtype=dtype, memory=100)
+    assert default_cache().nbytes == 0
+    for path in tmp_path.glob(f"a*{suffix}"):
+        assert path.read_bytes() == path.with_name(path.name.replace("a", "b", 1)).read_bytes()
 
 
 def test_the_command_names_the_files(image: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import click
 
 from zarrfs.cli.console import safe
 from zarrfs.cli.progress import progress_bar
-from zarrfs.cli.values import parse_storage_options, storage_option
+from zarrfs.cli.values import SizeType, parse_storage_options, storage_option
 from zarrfs.exporting import export
 
 __all__ = ["command"]
@@ -29,9 +29,20 @@ __all__ = ["command"]
     show_default=True,
     help="What to do if the file exists.",
 )
+@click.option(
+    "--memory",
+    type=SizeType(),
+    help="Memory for decoded chunks, such as 256MiB. Default: an eighth of the memory, at most 2GiB.",
+)
 @storage_option
 def command(
-    location: str, file: str, level: int, dtype: str | None, if_exists: str, storage: tuple[str, ...]
+    location: str,
+    file: str,
+    level: int,
+    dtype: str | None,
+    if_exists: str,
+    memory: int | None,
+    storage: tuple[str, ...],
 ) -> None:
     """Write the array at LOCATION to FILE, in the format of its suffix.
 
@@ -58,6 +69,7 @@ def command(
             level=level,
             dtype=dtype,
             if_exists=if_exists,  # type: ignore[arg-type]  # one of the choices
+            memory=memory,
             progress=progress.show,
             storage_options=parse_storage_options(storage),
         )

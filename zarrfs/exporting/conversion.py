@@ -19,11 +19,14 @@ from zarrfs.tools.copying.option_names import option_name
 __all__ = ["converted"]
 
 
-def converted(presented: PresentedArray, dtype: npt.DTypeLike) -> PresentedArray:
+def converted(
+    presented: PresentedArray, dtype: npt.DTypeLike, cache_size: int | None = None
+) -> PresentedArray:
     """Return the array with elements of another data type, converted chunk by chunk while they are read.
 
     Integers and booleans have to be exactly representable in the new data type, and floats in a new integer type.
-    Floats are rounded to the nearest ones of a new floating-point type.
+    Floats are rounded to the nearest ones of a new floating-point type. ``cache_size`` is the size of the cache for
+    converted chunks, as for ``open``.
 
     Raises OptionError if ``dtype`` is not the data type of numbers, and UnsupportedError if that of the array is not.
     A read raises DataError for a value that does not fit.
@@ -55,7 +58,7 @@ def converted(presented: PresentedArray, dtype: npt.DTypeLike) -> PresentedArray
     store = ForeignStore(
         f"{array.store.url}/{array.path}".rstrip("/"), {"": values}, lambda: None, lambda: None
     )
-    found = zarrfs.open(store)
+    found = zarrfs.open(store, cache_size=cache_size)
     assert isinstance(found, Array)
     return PresentedArray(found, presented.name, lambda: presented.geometry)
 

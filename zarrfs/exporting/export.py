@@ -44,6 +44,7 @@ def export(
     level: int = 0,
     dtype: npt.DTypeLike | None = None,
     if_exists: Literal["raise", "replace"] = "raise",
+    memory: int | None = None,
     progress: Progress | None = None,
     storage_options: dict[str, Any] | None = None,
 ) -> list[str]:
@@ -57,7 +58,9 @@ def export(
     With ``dtype`` the values are converted to this numeric data type, for formats that lack the data type of the array.
     Values that it cannot represent are an error; floats are rounded.
 
-    The values are read part by part. A file appears when it is complete, except for the planes of a stack: each of them
+    The values are read part by part. ``memory`` is the size of the cache for decoded chunks in bytes; by default the
+    shared cache of the process is used. Chunks are decoded again if those of one layer need more. The parts need up to
+    64 MiB in addition. A file appears when it is complete, except for the planes of a stack: each of them
     appears when it is complete. ``progress`` is called with the name of a file, the number of bytes written, and the
     size of the file.
 
@@ -70,7 +73,9 @@ def export(
     base = os.path.basename(name)
     suffix = _suffix(base)
     stem = base[: len(base) - len(suffix)]
-    node = zarrfs.open(store, path, mode="r", storage_options=storage_options)
+    # The converted array has a cache, too.
+    cache_size = memory // 2 if memory is not None and dtype is not None else memory
+    node = zarrfs.open(store, path, mode="r", cache_size=cache_size, storage_options=storage_options)
     with node:
         if suffix == ".npz":
             if dtype is not None:
@@ -79,7 +84,7 @@ def export(
             return [name]
         presented = presented_array(node, level, stem)
         if dtype is not None:
-            presented = converted(presented, dtype)
+            presented = converted(presented, dtype, cache_size)
         if suffix in PLANE_SUFFIXES:
             return write_planes(presented, name, replace, progress)
         _export_view(presented, name, suffix, replace, progress)
