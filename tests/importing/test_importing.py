@@ -261,6 +261,64 @@ def test_attributes_of_hdf5_that_are_lost_are_named(tmp_path: Path, caplog: pyte
     assert message.endswith("a.h5: a: attribute 'where' skipped: its data type has no JSON representation")
 
 
+def write_ome(path: Path, old: str = "", new: str = "") -> None:
+    """Write an OME-TIFF of 2 channels and 3 layers, in whose OME-XML ``old`` is replaced."""
+    options: Any = {"axes": "CZYX", "PhysicalSizeX": 0.5}
+    tifffile.imwrite(path, VALUES[:6].reshape(2, 3, *VALUES.shape[1:]), ome=True, metadata=options)
+    with tifffile.TiffFile(path) as file:
+        text = file.ome_metadata
+    assert text is not None
+    assert old in text
+    with tifffile.TiffWriter(path) as writer:
+        for number, page in enumerate(VALUES[:6]):
+            description = None if number else text.replace(old, new).encode()
+            writer.write(page, description=description, metadata=None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("</Image>", "</Imag>", "not valid XML: mismatched tag"),
+        ("</OME>", "", "truncated"),
+        ("Image", "Other", "does not describe the pages"),
+        ("?><OME", '?><!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]><OME a="&e;"', "external entity"),
+    ],
+)
+def test_invalid_ome_xml_is_an_error_unless_the_axes_are_given(
+    old: str, new: str, reason: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "a.ome.tif"
+    write_ome(file, old, new)
+    with pytest.raises(LocationError, match=f"the OME-XML is ignored, because .*{reason}.*axes='zyx'"):
+        import_files([file], tmp_path / "a.zarr")
+    assert not (tmp_path / "a.zarr").exists()
+    options: list[dict[str, Any]] = [{"plain": True}, {"axes": "zyx"}]
+    for number, option in enumerate(options):
+        import_files([file], tmp_path / f"{number}.zarr", **option)
+        np.testing.assert_array_equal(zarrfs.open_array(tmp_path / f"{number}.zarr", "0")[...], VALUES[:6])
+        (message,) = [record.getMessage() for record in caplog.records if record.name == "zarrfs"]
+        assert "the order of the dimensions, pixel sizes and channels are unknown" in message
+        caplog.clear()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("OME", "OME", ""),
+        ('SizeZ="3"', 'SizeZ="4"', "2 of the 8 planes that the OME-XML declares for image 0 are missing"),
+        ('DimensionOrder="XYZCT"', 'DimensionOrder="XYZ"', "3 of the 6 pages are omitted"),
+    ],
+)
+def test_planes_that_the_file_lacks_and_pages_that_ome_xml_lacks_are_named(
+    old: str, new: str, message: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_ome(tmp_path / "a.ome.tif", old, new)
+    import_files([tmp_path / "a.ome.tif"], tmp_path / "a.zarr")
+    found = [record.getMessage() for record in caplog.records if record.name == "zarrfs"]
+    assert len(found) == bool(message)
+    assert message in "".join(found)
+
+
 def test_several_images_become_a_collection(tmp_path: Path) -> None:
     with tifffile.TiffWriter(tmp_path / "a.ome.tif", ome=True) as writer:
         for data in (VALUES, VALUES[:3, :30]):

@@ -34,6 +34,8 @@ class ForeignStore(Store):
     """
 
     read_only = True
+    ignored_metadata = ""
+    """A sentence about metadata of the file that are not valid, so that the values are presented without them."""
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import zarrfs
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError, LocationNotFoundError, NodeTypeError, OptionError
 from zarrfs.foreign.arrays.raw import open_raw
 from zarrfs.foreign.foreign_store import ForeignStore
@@ -22,7 +23,7 @@ from zarrfs.importing.images import find_images, image_of_array, image_of_group,
 from zarrfs.logs import logger
 from zarrfs.ngff.orientation import ANATOMICAL_DIRECTIONS
 from zarrfs.tools import CopyReport, build_pyramid, convert
-from zarrfs.tools.copying.option_names import option
+from zarrfs.tools.copying.option_names import option, option_name
 from zarrfs.tools.pyramids.downsampling import Method
 
 __all__ = ["import_files"]
@@ -80,9 +81,9 @@ def import_files(
     """
     allow_external = bool((storage_options or {}).get("allow_external"))
     # With a cache of its own: the one that is shared by default may have gigabytes.
-    node = zarrfs.open(
-        _open(_expanded(files), shape, dtype, offset, allow_external).store, mode="r", cache_size=memory
-    )
+    opened = _open(_expanded(files), shape, dtype, offset, allow_external).store
+    _check_complete(opened, plain or axes is not None)
+    node = zarrfs.open(opened, mode="r", cache_size=memory)
     copying: dict[str, Any] = {
         "chunks": chunks,
         "shards": shards,
@@ -181,6 +182,19 @@ def _check_unused(**options: object) -> None:
         raise OptionError(
             f"{given[0]}: the file does not become an OME-NGFF image; it is copied as it is, without this option"
         )
+
+
+def _check_complete(store: Store, is_accepted: bool) -> None:
+    """Raise LocationError if metadata of the file are not valid; log a warning if the user accepts that."""
+    problem = store.ignored_metadata if isinstance(store, ForeignStore) else ""
+    if problem and not is_accepted:
+        raise LocationError(
+            f"{problem}. Repair the OME-XML, or import the pages in the order of the file: with "
+            f"{option('axes', 'zyx')} and {option_name('scale')}, or with {option('plain', True)} without "
+            "OME-NGFF metadata"
+        )
+    if problem:
+        logger.warning("%s", problem)
 
 
 def _expanded(files: Sequence[str | os.PathLike[str]]) -> list[str]:

@@ -66,7 +66,9 @@ def image_from_multiscales(
     Levels that cannot be opened are omitted, with a note. With ``as_labels`` an image of integers is a label image.
     """
     multiscales = ngff.multiscales[index]
-    notes: list[str] = []
+    # Of files of other formats.
+    ignored = getattr(getattr(group, "store", None), "ignored_metadata", "")
+    notes: list[str] = [ignored] if ignored else []
     if multiscales.unapplied:
         kinds = ", ".join(map(short_repr, multiscales.unapplied))
         notes.append(

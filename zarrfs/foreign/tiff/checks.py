@@ -12,10 +12,13 @@ from xml.etree import ElementTree
 from zarrfs.engine.stores.regular_files import open_regular_file
 from zarrfs.errors import LocationError
 
-__all__ = ["MAX_XML", "check_expansion", "check_files", "check_pages"]
+__all__ = ["check_expansion", "check_files", "check_pages", "ome_problem", "ome_root"]
 
 MAX_XML = 1 << 26
-"""The maximum number of characters of OME-XML. A longer document is ignored."""
+"""The maximum number of characters of OME-XML. A longer document is not read."""
+
+MAX_XML_HEAD = 4096
+"""The characters of a description that are searched for the beginning of OME-XML."""
 
 MAX_TAGS = 4096
 """The maximum number of tags of a page. tifffile has the same limit."""
@@ -52,6 +55,34 @@ def check_pages(file: Any, path: str) -> None:
         offset, number = int(struct.unpack(tiff.offsetformat, tail)[0]), number + 1
 
 
+def ome_root(file: Any) -> ElementTree.Element | None:
+    """Return the root of the OME-XML of a file, or None if there is none or it is not valid."""
+    return _parsed_ome(file)[0]
+
+
+def ome_problem(file: Any) -> str:
+    """Return why the OME-XML of a file is ignored; an empty string if it is read, or if there is none."""
+    problem = _parsed_ome(file)[1]
+    if not problem and file.is_ome and file.series and file.series[0].kind != "ome":
+        return "it does not describe the pages of the file"
+    return problem
+
+
+def _parsed_ome(file: Any) -> tuple[ElementTree.Element | None, str]:
+    text = file.ome_metadata
+    if not isinstance(text, str):
+        # The reader recognizes OME-XML by its end, which a truncated document lacks.
+        description = file.pages.first.description if len(file.pages) else ""
+        is_truncated = "<OME " in description[:MAX_XML_HEAD]
+        return None, "it is truncated" if is_truncated else ""
+    if len(text) > MAX_XML:
+        return None, f"it has {len(text)} characters; at most {MAX_XML} are read"
+    try:
+        return ElementTree.fromstring(text), ""
+    except (ElementTree.ParseError, ValueError) as error:
+        return None, f"it is not valid XML: {error}"
+
+
 def check_files(file: Any, path: str, tifffile: Any) -> None:
     """Raise LocationError if an image needs files that are missing, not regular, or in another directory."""
     directory = os.path.dirname(os.path.abspath(path))
@@ -75,12 +106,8 @@ def check_files(file: Any, path: str, tifffile: Any) -> None:
 
 def _ome_files(file: Any) -> Iterator[str]:
     """Yield the names of the files that contain planes of the images. See OME-XML, TiffData."""
-    text = file.ome_metadata
-    if not isinstance(text, str) or len(text) > MAX_XML:
-        return
-    try:
-        root = ElementTree.fromstring(text)
-    except (ElementTree.ParseError, ValueError):
+    root = ome_root(file)
+    if root is None:
         return
     own = root.get("UUID")
     for element in root.iter():

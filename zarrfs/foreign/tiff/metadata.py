@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from zarrfs.foreign.tiff.checks import MAX_XML
+from zarrfs.foreign.tiff.checks import ome_root
 from zarrfs.foreign.tiff.colors import imagej_channels, palette_colors
 from zarrfs.ngff.units import unit_name
 
@@ -88,12 +88,8 @@ def _merged(
 
 def _from_ome(file: Any, number: int) -> tuple[Sizes, str, list[dict[str, Any]]]:
     """Return the pixel sizes, the name and the channels of an image from the OME-XML of a file."""
-    text = file.ome_metadata
-    if not isinstance(text, str) or len(text) > MAX_XML:
-        return {}, "", []
-    try:
-        root = ElementTree.fromstring(text)
-    except (ElementTree.ParseError, ValueError):
+    root = ome_root(file)
+    if root is None:
         return {}, "", []
     images = [element for element in root if _tag(element) == "Image"]
     if number >= len(images):

@@ -19,8 +19,9 @@ from zarrfs.errors import LocationError, UnsupportedError, ZarrError
 from zarrfs.foreign.contiguous import ContiguousValues, path_stamp
 from zarrfs.foreign.foreign_array import CHUNK_NBYTES, ForeignArray, is_presentable, plane_chunks
 from zarrfs.foreign.foreign_store import ForeignStore
-from zarrfs.foreign.tiff.checks import check_expansion, check_files, check_pages
+from zarrfs.foreign.tiff.checks import check_expansion, check_files, check_pages, ome_problem
 from zarrfs.foreign.tiff.metadata import image_attributes
+from zarrfs.logs import logger
 from zarrfs.plugins import install_hint
 
 __all__ = ["open_tiff"]
@@ -33,9 +34,10 @@ SEPARATE = 2
 def open_tiff(path: str, *, is_complete: bool = False) -> ForeignStore:
     """Return a store with the images of a TIFF file: one image at the root, or several as series.
 
-    Files of the same directory that contain parts of the images are read too. Planes that OME-XML does not list read as
-    zeros. With ``is_complete`` such planes and other files are errors, and ``path`` may be a link to a file without a
-    name.
+    Files of the same directory that contain parts of the images are read too. Planes that OME-XML does not list, or
+    that the file lacks, read as zeros, with a warning. If the OME-XML is not valid, the pages are presented without it,
+    and ``ignored_metadata`` of the store states the reason. With ``is_complete`` such planes and other files are
+    errors, and ``path`` may be a link to a file without a name.
 
     Raises LocationError if a file is damaged, missing or in another directory, or tifffile is missing, and
     UnsupportedError if nothing in it can be displayed.
@@ -56,6 +58,7 @@ def open_tiff(path: str, *, is_complete: bool = False) -> ForeignStore:
             if not is_complete:
                 check_files(file, path, tifffile)
             nodes = reader.nodes()
+            problem = ome_problem(file)
         if is_complete and reported:
             raise LocationError(f"{path} is not a complete TIFF file: {reported[0]}")
     except BaseException as error:  # tifffile raises errors of many kinds for damaged files
@@ -64,7 +67,13 @@ def open_tiff(path: str, *, is_complete: bool = False) -> ForeignStore:
             raise
         reason = f"{type(error).__name__}: {error}" if isinstance(error, LookupError) else error
         raise LocationError(f"{path} cannot be read as TIFF: {reason}") from error
-    return ForeignStore(f"file://{path}", nodes, lambda: path_stamp(path), reader.close)
+    store = ForeignStore(f"file://{path}", nodes, lambda: path_stamp(path), reader.close)
+    if problem:
+        store.ignored_metadata = (
+            f"{path}: the OME-XML is ignored, because {problem}; the order of the dimensions, pixel sizes and channels "
+            "are unknown"
+        )
+    return store
 
 
 @contextmanager
@@ -79,12 +88,12 @@ def _reported_errors() -> Iterator[list[str]]:
                 found.append(record.getMessage())
 
     handler = Collector(logging.ERROR)
-    logger = logging.getLogger("tifffile")
-    logger.addHandler(handler)
+    reader_logger = logging.getLogger("tifffile")
+    reader_logger.addHandler(handler)
     try:
         yield found
     finally:
-        logger.removeHandler(handler)
+        reader_logger.removeHandler(handler)
 
 
 class _Reader:
@@ -116,6 +125,12 @@ class _Reader:
             raise LocationError(
                 f"{self._path} has {len(series)} images; at most {MAX_SERIES} images of a file are presented"
             )
+        listed, stored = sum(len(one.pages) for one in series), len(self._file.pages)
+        if series and series[0].kind == "ome" and listed < stored:
+            logger.warning(
+                "%s: %d of the %d pages are omitted: the OME-XML assigns them to no image",
+                *(self._path, stored - listed, stored),
+            )
         for number, one in enumerate(series):
             try:
                 images.append(self._image(number, one))
@@ -134,8 +149,15 @@ class _Reader:
 
     def _image(self, number: int, series: Any) -> dict[str, Any]:
         """Return the nodes of one image: the group with its metadata, and the array of each pyramid level."""
-        if self._is_complete and any(page is None for page in series.pages):
-            raise LocationError(f"{self._path}: planes of the image are missing, or are in other files")
+        if series.kind == "ome" or self._is_complete:
+            missing = sum(page is None for page in series.pages)
+            if missing and self._is_complete:
+                raise LocationError(f"{self._path}: planes of the image are missing, or are in other files")
+            if missing:
+                logger.warning(
+                    "%s: %d of the %d planes that the OME-XML declares for image %d are missing; they are zeros",
+                    *(self._path, missing, len(series.pages), number),
+                )
         levels = [self._array(level) for level in series.levels]
         first = levels[0]
         arrays = [level for level in levels if len(level.shape) == len(first.shape)]
