@@ -267,6 +267,7 @@ class WebServer:
         credentials: the required (user, password), or None.
         status_for: called with each path; returns an error status, or None.
         before_response: called with each path before the response, so that a test can observe concurrent requests.
+        redirect_for: called with each path; returns the target of a redirect, or None.
         truncate_for: called with each path; returns the number of body bytes to send before closing, or None.
         stall_event: if set, the connection is not closed after ``truncate_for`` bytes but waits for this event.
         range_shift: the number of bytes by which the start of a range is wrong.
@@ -281,6 +282,7 @@ class WebServer:
         self.supports_ranges = True
         self.credentials: tuple[str, str] | None = None
         self.status_for: Callable[[str], int | None] = lambda path: None
+        self.redirect_for: Callable[[str], str | None] = lambda path: None
         self.before_response: Callable[[str], object] = lambda path: None
         self.truncate_for: Callable[[str], int | None] = lambda path: None
         self.stall_event: threading.Event | None = None
@@ -336,6 +338,8 @@ class _Handler(BaseHTTPRequestHandler):
             expected = base64.b64encode(":".join(web.credentials).encode()).decode()
             if self.headers.get("Authorization") != f"Basic {expected}":
                 status = 401
+        if web.redirect_for(self.path) is not None:
+            status = 302
         file = web.folder / path.lstrip("/")
         if status is None and not file.is_file():
             status = 404
@@ -358,6 +362,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, status: int, data: bytes, content_range: str | None, body: bool) -> None:
         self.send_response(status)
+        location = self.web.redirect_for(self.path)
+        if location is not None:
+            self.send_header("Location", location)
         if self.web.sends_content_length:
             self.send_header("Content-Length", str(len(data)))
         if self.web.supports_ranges:

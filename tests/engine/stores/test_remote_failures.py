@@ -223,6 +223,22 @@ def test_an_http_error_status_is_an_error(status: int, path: str, web: WebServer
     array.store.close()
 
 
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("file:///etc/passwd", "redirects to file:///etc/passwd; only redirects to http:// and https://"),
+        ("ftp://other/x", "redirects to ftp://other/x; only redirects to http:// and https://"),
+        ("", "redirects too often"),
+    ],
+)
+def test_a_redirect_that_is_not_followed_is_explained(target: str, message: str, web: WebServer) -> None:
+    web.redirect_for = lambda path: target or path
+    with RemoteStore(web.url) as store:
+        for read in (store.get, store.size):
+            with pytest.raises(StoreError, match=message):
+                read("plain/zarr.json")
+
+
 @pytest.mark.parametrize("limit", [0, 1, 150])
 def test_a_truncated_http_body_is_an_error(limit: int, web: WebServer) -> None:
     with RemoteStore(web.url, read_only=True) as store:

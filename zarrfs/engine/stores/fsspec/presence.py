@@ -14,7 +14,14 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-__all__ = ["Presence", "classify_error", "error_hint", "http_status_of", "reply_means_missing"]
+__all__ = [
+    "Presence",
+    "classify_error",
+    "error_hint",
+    "failure_reason",
+    "http_status_of",
+    "reply_means_missing",
+]
 
 MISSING_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
 
@@ -111,6 +118,28 @@ def http_status_of(error: BaseException) -> int | None:
 def reply_means_missing(reply: str) -> bool:
     """Return whether the text of an FTP reply means a missing file. Reply 421 (connection closed) never does."""
     return not reply.startswith("421") and any(phrase in reply.lower() for phrase in MISSING_PHRASES)
+
+
+def failure_reason(error: BaseException) -> str:
+    """Return why an operation has failed, as a clause."""
+    link: BaseException | None = error
+    while link is not None:
+        # Names of classes of aiohttp, which is not imported for other protocols.
+        name = type(link).__name__
+        if name in ("NonHttpUrlRedirectClientError", "InvalidUrlRedirectClientError"):
+            return (
+                f"the server redirects to {link}; only redirects to http:// and https:// are followed; if you trust "
+                "that location, open it by its own name"
+            )
+        if name == "TooManyRedirects":
+            return "the server redirects too often, probably in a circle; check the URL"
+        link = link.__cause__
+    if isinstance(error, asyncio.TimeoutError | TimeoutError):
+        return "the server did not respond in time"
+    reason = str(error) or type(error).__name__
+    if error.__cause__ is None:
+        return reason
+    return f"{reason} ({error.__cause__ or type(error.__cause__).__name__})"
 
 
 def error_hint(error: BaseException) -> str:

@@ -20,7 +20,7 @@ from zarrfs.engine.stores.fsspec.backend import Entry
 from zarrfs.engine.stores.fsspec.backends import make_backend
 from zarrfs.engine.stores.fsspec.file_systems import open_file_system
 from zarrfs.engine.stores.fsspec.prefetching import PrefetchingStore, PrefetchQueue
-from zarrfs.engine.stores.fsspec.presence import error_hint
+from zarrfs.engine.stores.fsspec.presence import error_hint, failure_reason
 from zarrfs.engine.stores.fsspec.protocols import copy_options, redact_url
 from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
 from zarrfs.errors import ReadOnlyError, StoreError
@@ -102,12 +102,9 @@ class RemoteStore(Store):
             raise self._operation_error(participle, key, error) from error
 
     def _operation_error(self, participle: str, key: str, error: BaseException) -> StoreError:
-        reason = str(error) or type(error).__name__
-        if isinstance(error, asyncio.TimeoutError | TimeoutError):
-            reason = "the server did not respond in time"
-        elif error.__cause__ is not None:
-            reason = f"{reason} ({error.__cause__ or type(error.__cause__).__name__})"
-        return StoreError(f"{self._display_url}/{key} cannot be {participle}: {reason}{error_hint(error)}")
+        return StoreError(
+            f"{self._display_url}/{key} cannot be {participle}: {failure_reason(error)}{error_hint(error)}"
+        )
 
     # -- reading -----------------------------------------------------------------------------------------------
 
