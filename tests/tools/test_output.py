@@ -220,7 +220,7 @@ def test_cat_writes_a_selection(path: Path, tmp_path: Path) -> None:
     assert runner.invoke(main, ["cat", f"{path}/a[1]", "--as", "tiff", "-o", str(output)]).exit_code == 0
     np.testing.assert_array_equal(tifffile.imread(output), VALUES[1])
     result = runner.invoke(main, ["cat", f"{path}/a[1]", "-o", str(output)])
-    assert (result.exit_code, "exists" in result.output) == (2, True)
+    assert (result.exit_code, "exists" in str(result.exception)) == (1, True)
     assert runner.invoke(main, ["cat", f"{path}/a", "--as", "tiff"]).exit_code == 2
 
 

@@ -8,7 +8,8 @@ import sys
 import click
 
 import zarrfs
-from zarrfs.cli.values import parse_storage_options, storage_option
+from zarrfs.cli.values import location_options, parse_storage_options
+from zarrfs.errors import LocationError, SelectionError
 from zarrfs.exporting.output_files import new_file
 from zarrfs.tools.output.selections import parse_selection, resolve, split_location
 from zarrfs.tools.output.writers import FORMATS, write_values
@@ -27,7 +28,7 @@ __all__ = ["command"]
     help="The output format.",
 )
 @click.option("--output", "-o", metavar="FILE", help="Write to this new file instead of standard output.")
-@storage_option
+@location_options
 def command(location: str, output_format: str, output: str | None, storage: tuple[str, ...]) -> None:
     """Write the values of the array at LOCATION, or a part of them: LOCATION[SELECTION].
 
@@ -44,7 +45,10 @@ def command(location: str, output_format: str, output: str | None, storage: tupl
     """
     # A name with brackets at its end is a location.
     place, text = (location, "") if os.path.lexists(location) else split_location(location)
-    items = parse_selection(text)
+    try:
+        items = parse_selection(text)
+    except SelectionError as error:
+        raise click.UsageError(str(error)) from error
     array = zarrfs.open_array(place, mode="r", storage_options=parse_storage_options(storage))
     with array:
         selection = resolve(items, array.shape)
@@ -60,6 +64,6 @@ def command(location: str, output_format: str, output: str | None, storage: tupl
             stream.flush()
             return
         if os.path.lexists(output):
-            raise click.UsageError(f"{output} exists; choose another name")
+            raise LocationError(f"{output} exists; choose another name")
         with new_file(output, replace=False) as file:
             write_values(array, selection, file, output_format)  # type: ignore[arg-type]  # a choice

@@ -6,7 +6,7 @@ import click
 
 import zarrfs
 from zarrfs.cli.console import MAX_LINE, print_json, safe
-from zarrfs.cli.values import parse_storage_options, storage_option
+from zarrfs.cli.values import location_options, parse_storage_options
 from zarrfs.ngff import Report, check_node
 from zarrfs.tools import stale_consolidation
 
@@ -23,7 +23,7 @@ TIERS = {
 @click.argument("location")
 @click.option("--path", default="", help="Check the group or array at this path of the hierarchy.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@storage_option
+@location_options
 def command(location: str, path: str, as_json: bool, storage: tuple[str, ...]) -> None:
     """Validate the OME-NGFF metadata (versions 0.1 to 0.5) of the group at LOCATION. No network access is needed.
 

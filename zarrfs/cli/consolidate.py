@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from zarrfs.cli.console import safe
-from zarrfs.cli.values import parse_storage_options, storage_option
+from zarrfs.cli.values import location_options, parse_storage_options
 from zarrfs.engine.open import open_group
 from zarrfs.tools import consolidate_metadata, stale_consolidation
 
@@ -17,7 +17,7 @@ __all__ = ["command"]
 @click.option(
     "--check", "only_check", is_flag=True, help="Only check whether it is up to date. Exit with 1 if not."
 )
-@storage_option
+@location_options
 def command(location: str, only_check: bool, storage: tuple[str, ...]) -> None:
     """Write the metadata of all nodes of the group at LOCATION to one document.
 

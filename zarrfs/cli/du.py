@@ -8,7 +8,7 @@ import click
 
 import zarrfs
 from zarrfs.cli.console import print_json, print_table, readable_bytes
-from zarrfs.cli.values import document_option, parse_storage_options, storage_option
+from zarrfs.cli.values import location_options, parse_storage_options
 from zarrfs.errors import describe_error
 from zarrfs.tools.copying.walking import walk
 
@@ -20,14 +20,12 @@ __all__ = ["command"]
 @click.argument("path", default="")
 @click.option("--depth", type=click.IntRange(min=1), help="The maximum number of levels. Default: all.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with sizes in bytes.")
-@document_option
-@storage_option
+@location_options
 def command(
     location: str,
     path: str,
     depth: int | None,
     as_json: bool,
-    max_document: int | None,
     storage: tuple[str, ...],
 ) -> None:
     """Show the stored size of each array at LOCATION, or at PATH below LOCATION, and the sum.
@@ -42,8 +40,7 @@ def command(
       zarrfs du survey.zarr
       zarrfs du s3://bucket/image.zarr --json
     """
-    access = zarrfs.Access(max_document=max_document)
-    node = zarrfs.open(location, path, storage_options=parse_storage_options(storage), access=access)
+    node = zarrfs.open(location, path, storage_options=parse_storage_options(storage))
     with node:
         rows: list[dict[str, Any]] = []
         for name, member in [("/", node)] if isinstance(node, zarrfs.Array) else walk(node, depth):

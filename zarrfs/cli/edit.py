@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from zarrfs.cli.console import safe
-from zarrfs.cli.values import parse_numbers, parse_storage_options, storage_option
+from zarrfs.cli.values import location_options, parse_numbers, parse_storage_options
 from zarrfs.errors import OptionError
 from zarrfs.ngff import editing as ngff
 from zarrfs.text import short_repr
@@ -60,7 +60,7 @@ def _edit_option(name: str, metavar: str, help_text: str) -> Callable[[Any], Any
 )
 @click.option("--dry-run", is_flag=True, help="Show the difference, write nothing.")
 @click.option("--no-check", is_flag=True, help="Do not check the OME-NGFF metadata before writing.")
-@storage_option
+@location_options
 def command(location: str, dry_run: bool, no_check: bool, storage: tuple[str, ...], **values: Any) -> None:
     """Change the attributes of the group or array at LOCATION, and show the difference.
 
@@ -173,7 +173,7 @@ def _with_active(option: str, text: str, attributes: Any, channel: int) -> dict[
 
 
 def _floats(option: str, text: str, count: int) -> list[float]:
-    values = parse_numbers(text)
+    values = parse_numbers(text, option)
     if len(values) != count:
         raise OptionError(
             f"{option}: expected {count} {'number' if count == 1 else 'numbers'}, found {short_repr(text)}"

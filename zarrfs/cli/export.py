@@ -6,7 +6,7 @@ import click
 
 from zarrfs.cli.console import safe
 from zarrfs.cli.progress import progress_bar
-from zarrfs.cli.values import SizeType, parse_storage_options, storage_option
+from zarrfs.cli.values import SizeType, location_options, parse_storage_options
 from zarrfs.exporting import export
 
 __all__ = ["command"]
@@ -34,7 +34,7 @@ __all__ = ["command"]
     type=SizeType(),
     help="Memory for decoded chunks, such as 256MiB. Default: an eighth of the memory, at most 2GiB.",
 )
-@storage_option
+@location_options
 def command(
     location: str,
     file: str,

@@ -72,7 +72,9 @@ def command(
             destination,
             plain=plain,
             version=version,
-            shape=None if shape is None else [int(length) for length in parse_numbers(shape, integers=True)],
+            shape=None
+            if shape is None
+            else [int(length) for length in parse_numbers(shape, "--shape", integers=True)],
             dtype=dtype,
             offset=offset,
             **image,

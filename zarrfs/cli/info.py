@@ -19,7 +19,7 @@ from zarrfs.cli.console import (
     readable_bytes,
     safe,
 )
-from zarrfs.cli.values import document_option, parse_storage_options, storage_option
+from zarrfs.cli.values import location_options, parse_storage_options
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.nodes.summary import array_summary, dtype_text, group_summary, json_safe
 from zarrfs.errors import describe_error
@@ -38,14 +38,12 @@ MAX_LISTED = 1000
 @click.argument("path", default="")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--no-count", is_flag=True, help="Do not determine the number and size of the stored chunks.")
-@document_option
-@storage_option
+@location_options
 def command(
     location: str,
     path: str,
     as_json: bool,
     no_count: bool,
-    max_document: int | None,
     storage: tuple[str, ...],
 ) -> None:
     """Show the metadata of the array or group at LOCATION, or at PATH below LOCATION.
@@ -59,8 +57,7 @@ def command(
       zarrfs info image.zarr/0
       zarrfs info survey.zarr.zip labels/0 --json
     """
-    access = zarrfs.Access(max_document=max_document)
-    node = zarrfs.open(location, path, storage_options=parse_storage_options(storage), access=access)
+    node = zarrfs.open(location, path, storage_options=parse_storage_options(storage))
     with node.store:
         properties: dict[str, Any] = {"location": node.store.url}
         if isinstance(node, zarrfs.Array):
@@ -131,6 +128,7 @@ def member_summary(array: zarrfs.Array) -> dict[str, Any]:
         "kind": "array",
         "shape": list(array.shape),
         "dtype": dtype_text(array.dtype),
+        "data_type": array.spec.data_type.name,
         "chunks": json_safe(array.chunks),
     }
 
@@ -181,7 +179,7 @@ def show_group(properties: dict[str, Any]) -> None:
                 m["name"],
                 m["kind"],
                 _join_lengths(m.get("shape")),
-                _dtype_text(m.get("dtype", "")),
+                m.get("data_type", ""),
                 _join_lengths(m.get("chunks")),
             )
             for m in members[:MAX_LISTED]

@@ -7,7 +7,7 @@ import click
 import zarrfs
 from zarrfs.cli.console import MAX_LINE, print_json, print_table, safe
 from zarrfs.cli.tree import Hierarchy, Member, UnreadableMember, as_object, listed_array, member_object
-from zarrfs.cli.values import document_option, parse_storage_options, storage_option
+from zarrfs.cli.values import location_options, parse_storage_options
 
 __all__ = ["command"]
 
@@ -16,11 +16,8 @@ __all__ = ["command"]
 @click.argument("location")
 @click.argument("path", default="")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: an object with the members.")
-@document_option
-@storage_option
-def command(
-    location: str, path: str, as_json: bool, max_document: int | None, storage: tuple[str, ...]
-) -> None:
+@location_options
+def command(location: str, path: str, as_json: bool, storage: tuple[str, ...]) -> None:
     """List the members of the group at LOCATION, or at PATH below LOCATION, with their shape, data type and chunks.
 
     If LOCATION is an array, the array itself is listed. A member with invalid metadata is listed with the error.
@@ -31,8 +28,7 @@ def command(
       zarrfs ls survey.zarr
       zarrfs ls survey.zarr.zip labels
     """
-    access = zarrfs.Access(max_document=max_document)
-    node = zarrfs.open(location, path, storage_options=parse_storage_options(storage), access=access)
+    node = zarrfs.open(location, path, storage_options=parse_storage_options(storage))
     with node:
         if isinstance(node, zarrfs.Array):
             name = node.basename or "/"

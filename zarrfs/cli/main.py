@@ -24,7 +24,7 @@ from zarrfs.cli.garbage import garbage_collection_paused
 from zarrfs.cli.mount_options import is_helper_call, mount_arguments
 from zarrfs.cli.standard_streams import complete_output, discard_output, open_closed_streams
 from zarrfs.credentials import hide_credentials
-from zarrfs.errors import ZarrError
+from zarrfs.errors import OptionError, ZarrError
 from zarrfs.logs import SafeRecords, logger
 from zarrfs.text import MAX_MESSAGE, safe_text
 
@@ -60,6 +60,9 @@ COMMANDS = {
 
 MODULES = {"import": "import_files"}
 """The modules of commands whose names are Python keywords."""
+
+USAGE_STATUS = 2
+"""The exit status of click for incorrect usage."""
 
 INTERRUPTED_STATUS = 130
 
@@ -229,6 +232,8 @@ def run(arguments: Sequence[str] | None = None) -> None:
     except (_ClosedPipeError, BrokenPipeError):
         discard_output()
         sys.exit(CLOSED_PIPE_STATUS)
+    except OptionError as error:
+        _fail(str(error), USAGE_STATUS)
     except (ZarrError, OSError) as error:
         _fail(str(error), 1)
     except RecursionError:

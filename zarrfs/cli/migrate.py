@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from zarrfs.cli.transfer import print_report
-from zarrfs.cli.values import parse_storage_options, storage_option
+from zarrfs.cli.values import location_options, parse_storage_options
 from zarrfs.tools import migrate
 
 __all__ = ["command"]
@@ -26,7 +26,7 @@ __all__ = ["command"]
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be done without changing anything.")
 @click.option("--keep-ngff", is_flag=True, help="Do not change the version of OME-NGFF metadata.")
-@storage_option
+@location_options
 def command(
     location: str,
     zarr_format: str,

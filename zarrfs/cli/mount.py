@@ -169,7 +169,7 @@ class OctalType(click.ParamType):  # type: ignore[type-arg]
     metavar="OPTION[=VALUE],...",
     help="Options in the form of mount(8): those of this command (cache_size=2G), and those of libfuse. Repeatable.",
 )
-@document_option
+@document_option()
 @storage_option
 def command(
     locations: tuple[str, ...],
@@ -213,7 +213,9 @@ def command(
         password=_password(password_file),
         storage_options=parse_storage_options(storage),
         creation=CreationOptions(
-            parse_format(create_format), parse_shape(create_chunks), parse_compressor(create_codec)
+            parse_format(create_format),
+            parse_shape(create_chunks, "--create-chunks"),
+            parse_compressor(create_codec, "--create-codec"),
         ),
         **mount_options,
     )

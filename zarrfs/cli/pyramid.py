@@ -88,7 +88,7 @@ def command(
 
 
 def _factors(texts: tuple[str, ...]) -> list[int] | list[list[int]] | None:
-    listed = [[int(number) for number in parse_numbers(text, integers=True)] for text in texts]
+    listed = [[int(number) for number in parse_numbers(text, "--factors", integers=True)] for text in texts]
     if not listed:
         return None
     return listed[0] if len(listed) == 1 else listed

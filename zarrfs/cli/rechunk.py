@@ -45,8 +45,8 @@ def command(
         report = rechunk(
             source,
             destination,
-            parse_shape(chunks),
-            shards=parse_shape(shards),
+            parse_shape(chunks, "--chunks"),
+            shards=parse_shape(shards, "--shards"),
             progress=progress.show,
             worker_progress=progress.show_workers,
             **copying,

@@ -12,12 +12,12 @@ from zarrfs.cli.console import readable_bytes, safe
 from zarrfs.cli.progress import worker_lines
 from zarrfs.cli.values import (
     SizeType,
+    location_options,
     parse_axis_names,
     parse_compressor,
     parse_numbers,
     parse_shape,
     parse_storage_options,
-    storage_option,
 )
 from zarrfs.tools.copying.cluster.results import Statistics
 from zarrfs.tools.copying.reports import ArrayEstimate, CopyReport
@@ -123,7 +123,7 @@ def execution_options(function: F) -> F:
 def block_options(function: F) -> F:
     """Add the options of all commands that write arrays block by block."""
     return _with_options(
-        storage_option(function),
+        location_options(function),
         click.option(
             "--verify", is_flag=True, help="Read source and destination afterwards and compare them."
         ),
@@ -157,14 +157,14 @@ def image_options(command: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         image = ImageOptions(
             axes=None if axes is None else parse_axis_names(axes),
-            scale=None if scale is None else parse_numbers(scale),
+            scale=None if scale is None else parse_numbers(scale, "--scale"),
             unit=values.pop("unit"),
             name=values.pop("name"),
             levels=values.pop("levels"),
             method=values.pop("method"),
-            chunks=parse_shape(chunks),
-            shards=parse_shape(shards),
-            compressors=parse_compressor(compressor),
+            chunks=parse_shape(chunks, "--chunks"),
+            shards=parse_shape(shards, "--shards"),
+            compressors=parse_compressor(compressor, "--compressor"),
             if_exists=values.pop("if_exists"),
         )
         command(**values, image=image)

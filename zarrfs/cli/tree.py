@@ -12,7 +12,7 @@ import click
 import zarrfs
 from zarrfs.cli.console import MAX_LINE, print_json, print_lines, safe
 from zarrfs.cli.garbage import garbage_collection_paused
-from zarrfs.cli.values import document_option, parse_storage_options, storage_option
+from zarrfs.cli.values import location_options, parse_storage_options
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.nodes.summary import json_safe
 from zarrfs.errors import describe_error
@@ -30,15 +30,13 @@ __all__ = ["command"]
     is_flag=True,
     help="Use the consolidated metadata, which can be out of date. Default: of remote stores only.",
 )
-@document_option
-@storage_option
+@location_options
 def command(
     location: str,
     path: str,
     depth: int | None,
     as_json: bool,
     consolidated: bool,
-    max_document: int | None,
     storage: tuple[str, ...],
 ) -> None:
     """Show the hierarchy at LOCATION, or at PATH below LOCATION: groups, and arrays with shape, data type and chunks.
@@ -55,7 +53,6 @@ def command(
             location,
             path,
             storage_options=parse_storage_options(storage),
-            access=zarrfs.Access(max_document=max_document),
             use_consolidated=True if consolidated else None,
         )
         with node.store:

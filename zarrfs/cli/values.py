@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
 
+from zarrfs.engine.formats.json_document import LIMIT_VARIABLE
+from zarrfs.errors import ZarrError
 from zarrfs.text import short_repr
 
 __all__ = [
     "SizeType",
     "allows_external",
     "document_option",
+    "location_options",
     "parse_axis_names",
     "parse_compressor",
     "parse_format",
@@ -30,7 +34,7 @@ EXTERNAL = "allow_external"
 
 
 def storage_option(function: F) -> F:
-    """Add the options of all commands that take a location. ``parse_storage_options`` parses them."""
+    """Add the options of stores. ``parse_storage_options`` parses them."""
     add_external = click.option(
         "--allow-external",
         is_flag=True,
@@ -52,6 +56,8 @@ def _note_external(context: click.Context, parameter: click.Parameter, value: bo
     if value:
         context.meta[EXTERNAL] = True
 
+
+WHOLE_DIMENSION = -1
 
 INTEGER_PATTERN = r"[0-9]{1,18}"
 """A non-negative integer that fits into 64 bits."""
@@ -84,13 +90,39 @@ class SizeType(click.ParamType):  # type: ignore[type-arg]  # generic only to ne
         return size
 
 
-document_option = click.option(
-    "--max-document",
-    type=SizeType(minimum=1),
-    default=None,
-    help="Reject larger metadata documents. Default: $ZARRFS_MAX_DOCUMENT, or 64M if it is not set.",
-)
-"""The option of commands that read metadata. Its value is passed to ``Access``."""
+def document_option(**settings: Any) -> Callable[[F], F]:
+    """Return the option of commands that read metadata, with these settings of click."""
+    return click.option(
+        "--max-document",
+        type=SizeType(minimum=1),
+        default=None,
+        help="Reject larger metadata documents. Default: $ZARRFS_MAX_DOCUMENT, or 64M if it is not set.",
+        **settings,
+    )
+
+
+def location_options(function: F) -> F:
+    """Add the options of commands that open locations: those of ``storage_option``, and ``--max-document``.
+
+    The limit of documents applies to the process while the command runs.
+    """
+    return document_option(expose_value=False, callback=_set_document_limit)(storage_option(function))
+
+
+def _set_document_limit(context: click.Context, parameter: click.Parameter, value: int | None) -> None:
+    if value is None:
+        return
+    previous = os.environ.get(LIMIT_VARIABLE)
+
+    def restore() -> None:
+        if previous is None:
+            os.environ.pop(LIMIT_VARIABLE, None)
+        else:
+            os.environ[LIMIT_VARIABLE] = previous
+
+    # Threads and processes that the command starts use the variable too.
+    os.environ[LIMIT_VARIABLE] = str(value)
+    context.call_on_close(restore)
 
 
 def allows_external() -> bool:
@@ -99,17 +131,26 @@ def allows_external() -> bool:
     return context is not None and bool(context.meta.get(EXTERNAL))
 
 
-def parse_shape(text: str | None) -> Any:
-    """Parse a chunk or shard shape: ``64``, ``1,256,256``, ``auto`` or ``none``. -1 means the whole dimension."""
+def parse_shape(text: str | None, option: str) -> Any:
+    """Parse a chunk or shard shape: ``64``, ``1,256,256``, ``auto`` or ``none``. -1 means the whole dimension.
+
+    ``option`` is the name of the option, for messages.
+    """
     if text is None or text in ("auto", "none"):
         return False if text == "none" else text
     try:
         values = tuple(int(part) for part in text.replace("x", ",").split(","))
     except ValueError:
-        raise click.BadParameter(
-            f"{short_repr(text)} is not a shape; expected integers such as 64 or 1,256,256"
-        ) from None
+        values = (0,)
+    if any(value < 1 and value != WHOLE_DIMENSION for value in values):
+        raise _bad_value(
+            option, f"{short_repr(text)} is not a shape; expected positive integers such as 64 or 1,256,256"
+        )
     return values[0] if len(values) == 1 else values
+
+
+def _bad_value(option: str, message: str) -> click.BadParameter:
+    return click.BadParameter(message, param_hint=f"'{option}'")
 
 
 def parse_axis_names(text: str) -> list[str]:
@@ -117,13 +158,13 @@ def parse_axis_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")] if "," in text else list(text)
 
 
-def parse_numbers(text: str, integers: bool = False) -> list[float]:
-    """Parse numbers separated by commas."""
+def parse_numbers(text: str, option: str, *, integers: bool = False) -> list[float]:
+    """Parse numbers separated by commas. ``option`` is the name of the option, for messages."""
     try:
         return [(int if integers else float)(part) for part in text.split(",")]
     except ValueError:
         expected = "integers such as 1,2,2" if integers else "numbers such as 1,0.5,0.5"
-        raise click.BadParameter(f"{short_repr(text)}: expected {expected}") from None
+        raise _bad_value(option, f"expected {expected}, found {short_repr(text)}") from None
 
 
 def parse_format(text: str | None) -> int | str | None:
@@ -131,27 +172,54 @@ def parse_format(text: str | None) -> int | str | None:
     return int(text) if text is not None and re.fullmatch(INTEGER_PATTERN, text) else text
 
 
-def parse_compressor(text: str | None) -> Any:
-    """Parse a compressor such as ``zstd``, ``gzip:5``, ``blosc`` or ``none``."""
+def parse_compressor(text: str | None, option: str) -> Any:
+    """Parse a compressor such as ``zstd``, ``gzip:5``, ``lz4`` or ``none``.
+
+    Names are those of codecs of v3 and of numcodecs. ``option`` is the name of the option, for messages.
+    """
     if text is None or text in ("none", "auto"):
         return text
+    from zarrfs.engine.codecs.base import BytesBytesCodec
+    from zarrfs.engine.codecs.registry import PREFIX, codec_class, codec_from_json
+
     name, colon, level = text.partition(":")
     if colon and not re.fullmatch(INTEGER_PATTERN, level):
-        raise click.BadParameter(
-            f"{short_repr(text)} is not a compressor; expected a name, or a name and a level such as gzip:5"
+        raise _bad_value(
+            option,
+            f"{short_repr(text)} is not a compressor; expected a name, or a name and a level such as gzip:5",
         )
-    if name in ("blosc",):
+    if name == "blosc" and not colon:
         return "auto"
-    return {
-        "name": name,
-        "configuration": {"level": int(level)} if colon else DEFAULT_CONFIGURATIONS.get(name, {}),
-    }
+    if codec_class(name) is None and codec_class(PREFIX + name) is not None:
+        name = PREFIX + name
+    configuration = {**DEFAULT_CONFIGURATIONS.get(name, {})}
+    if colon:
+        configuration[LEVELS.get(name, "level")] = int(level)
+    compressor = {"name": name, "configuration": configuration}
+    # Blosc requires the size of elements, which creating an array adds.
+    required = {"typesize": 1} if name == "blosc" else {}
+    try:
+        codec = codec_from_json(
+            {**compressor, "configuration": {**configuration, **required}}, short_repr(text)
+        )
+        if not isinstance(codec, BytesBytesCodec):
+            raise _bad_value(
+                option, f"{short_repr(name)} is not a compressor; expected one such as zstd or gzip"
+            )
+        codec.check_encoding()
+    except ZarrError as error:
+        raise _bad_value(option, str(error)) from None
+    return compressor
 
 
 DEFAULT_CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "zstd": {"level": 3, "checksum": False},
     "gzip": {"level": 5},
+    "blosc": {"cname": "zstd", "shuffle": "shuffle", "blocksize": 0},
 }
+
+LEVELS = {"blosc": "clevel", "numcodecs.lz4": "acceleration", "numcodecs.lzma": "preset"}
+"""The names of the parameter that a level sets, by codec; "level" for others."""
 
 
 def parse_storage_options(pairs: Sequence[str]) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ import click
 from zarrfs.cli.console import MAX_LINE, print_json, safe
 from zarrfs.cli.progress import progress_bar
 from zarrfs.cli.transfer import dask_options, print_workers
-from zarrfs.cli.values import SizeType, parse_storage_options, storage_option
+from zarrfs.cli.values import SizeType, location_options, parse_storage_options
 from zarrfs.tools import Problem, VerificationReport, verify
 
 __all__ = ["command"]
@@ -31,7 +31,7 @@ MAX_LINES = 1000
     help="Memory for decoded values per thread, such as 1GiB. Default: 256MiB.",
 )
 @dask_options
-@storage_option
+@location_options
 def command(
     location: str,
     other: str | None,

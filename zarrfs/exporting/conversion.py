@@ -35,7 +35,7 @@ def converted(
         target = np.dtype(dtype)
     except TypeError as error:
         raise OptionError(
-            f"dtype: expected the name of a data type, such as uint32; found {dtype!r}"
+            f"{option_name('dtype')}: expected the name of a data type, such as uint32; found {dtype!r}"
         ) from error
     if not is_presentable(target):
         raise OptionError(

@@ -2,7 +2,8 @@
 
 Each function takes the attributes of a group, and returns changed ones. The argument is not changed, and all other
 parts of the metadata stay as they are stored. The metadata are at the root of the attributes (0.4) or in the member
-``ome`` (0.5). All functions raise MetadataError if the metadata have no place for the value. Nothing is written.
+``ome`` (0.5). All functions raise MetadataError if the metadata have no place for the value, and OptionError for a
+value that is not valid. Nothing is written.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from zarrfs.errors import MetadataError
+from zarrfs.errors import MetadataError, OptionError
 from zarrfs.ngff.orientation import ANATOMICAL_DIRECTIONS, ORIENTATIONS, orientation_document
 from zarrfs.ngff.parse import ome_attributes, parse
 from zarrfs.ngff.reader import is_number
@@ -46,7 +47,7 @@ def with_channel_label(attributes: Attributes, channel: int, label: str) -> dict
 def with_channel_color(attributes: Attributes, channel: int, color: tuple[int, int, int]) -> dict[str, Any]:
     """Return the attributes with another colour (red, green, blue; each 0 to 255) of a channel."""
     if len(color) != 3 or not all(0 <= part <= 255 for part in color):
-        raise MetadataError(f"expected a colour of three numbers from 0 to 255, found {color}")
+        raise OptionError(f"expected a colour of three numbers from 0 to 255, found {color}")
     edited, ome = _copied(attributes)
     _channel(ome, channel)["color"] = "".join(f"{part:02X}" for part in color)
     return edited
@@ -55,7 +56,7 @@ def with_channel_color(attributes: Attributes, channel: int, color: tuple[int, i
 def with_channel_window(attributes: Attributes, channel: int, start: float, end: float) -> dict[str, Any]:
     """Return the attributes with other contrast limits of a channel. The range of its values includes them."""
     if not (math.isfinite(start) and math.isfinite(end) and start < end):
-        raise MetadataError(f"expected contrast limits in ascending order, found {start} and {end}")
+        raise OptionError(f"expected contrast limits in ascending order, found {start} and {end}")
     edited, ome = _copied(attributes)
     item = _channel(ome, channel)
     window = item.get("window")
@@ -122,7 +123,7 @@ def with_pixel_size(attributes: Attributes, axis: int, size: float, image: int =
     of the other levels from it change by the factor too. A transformation of the whole image is kept.
     """
     if not math.isfinite(size) or size <= 0:
-        raise MetadataError(f"expected a pixel size above 0, found {size}")
+        raise OptionError(f"expected a pixel size above 0, found {size}")
     edited, ome = _copied(attributes)
     datasets = _multiscales(ome, image).get("datasets")
     datasets = datasets if isinstance(datasets, list) else []
@@ -180,12 +181,12 @@ def with_axis_orientation(
         axes[axis].pop("orientation", None)
         return edited
     if orientation not in ORIENTATIONS:
-        raise MetadataError(
+        raise OptionError(
             f"expected one of the orientations of RFC-4, found {short_repr(orientation)}; they are "
             f"{', '.join(ORIENTATIONS)}"
         )
     if axes[axis].get("type") != "space":
-        raise MetadataError(f"axis {axis} is not of type space; only spatial axes have an orientation")
+        raise OptionError(f"axis {axis} is not of type space; only spatial axes have an orientation")
     axes[axis]["orientation"] = orientation_document(orientation)
     return edited
 

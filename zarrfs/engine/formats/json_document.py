@@ -300,7 +300,7 @@ def _too_large(where: str, limit: int, size: int | None) -> MetadataError:
         ""
         if limit < current_limit()
         else "; to read it, raise the limit: Access(max_document=...), the option "
-        f"--max-document of a command that has it, or the environment variable {LIMIT_VARIABLE}"
+        f"--max-document, or the environment variable {LIMIT_VARIABLE}"
     )
     return MetadataError(
         f"{where}: the document is too large: expected at most {limit:,} bytes, found {size_text}{advice}"
