@@ -20,6 +20,7 @@ from click.testing import CliRunner
 
 import zarrfs
 from zarrfs.cli.main import main
+from zarrfs.cli.values import parse_compressor
 from zarrfs.engine.parallel import limit_threads
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
@@ -538,3 +539,31 @@ def test_commands_copy_convert_and_rechunk(tmp_path: Path) -> None:
     assert "gzip" in str(zarrfs.open_array(tmp_path / "g.zarr").info["codecs"])
     result = CliRunner().invoke(main, ["convert", s, t])
     assert isinstance(result.exception, NodeExistsError)
+
+
+@pytest.mark.parametrize(
+    ("compressor", "expected"),
+    [("gzip:7", "gzip"), ("blosc", "blosc"), (None, None), ("n5_lz4", "blosc"), ("bz2:3", "bz2")],
+)
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_the_compression_of_n5_blocks_is_kept(
+    zarr_format: int, compressor: str | None, expected: str | None, tmp_path: Path
+) -> None:
+    """It is part of the codec of a block. A compression that only N5 has becomes the default one."""
+    data = np.arange(400, dtype="u2").reshape(20, 20)
+    source = zarrfs.create_array(
+        tmp_path / "a.n5",
+        data=data,
+        chunks=(10, 10),
+        zarr_format="n5",
+        compressors=parse_compressor(compressor, "--compressor"),
+    )
+    convert(source, tmp_path / "b.zarr", zarr_format=zarr_format, chunks=5)
+    copy = zarrfs.open_array(tmp_path / "b.zarr")
+    names = [codec.name.removeprefix("numcodecs.") for codec in copy.spec.codecs[1:]]
+    assert names == ([] if expected is None else [expected])
+    assert np.array_equal(copy[...], data)
+    report = convert(source, tmp_path / "c.n5", chunks=5)
+    same = zarrfs.open_array(tmp_path / "c.n5")
+    assert [line for line in report if "dropped" in line] == []
+    assert same.metadata["compression"] == source.metadata["compression"]

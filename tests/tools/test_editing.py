@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 import zarrfs
 from zarrfs.cli.main import main
 from zarrfs.engine.formats.consolidation import V2Consolidation, V3Consolidation
-from zarrfs.errors import MetadataError, OptionError, StoreError
+from zarrfs.engine.stores.wrappers.wrapper import ReadOnlyStore
+from zarrfs.errors import MetadataError, OptionError, ReadOnlyError, StoreError, UnsupportedError
 from zarrfs.ngff import parse
 from zarrfs.ngff.editing import with_axis_name
 from zarrfs.storage import MemoryStore
@@ -115,6 +116,17 @@ def test_numbers_that_json_cannot_represent_are_stored_as_text(text: str, tmp_pa
     zarrfs.create_array(tmp_path / "a.zarr", shape=(2,))
     run("edit", tmp_path / "a.zarr", "--set", f"x={text}")
     assert zarrfs.open_array(tmp_path / "a.zarr").attrs.asdict() == {"x": text}
+
+
+def test_a_dry_run_refuses_what_cannot_be_written(tmp_path: Path) -> None:
+    document = {"shape": [2], "chunks": [2], "dtype": "|u1", "order": "C", "fill_value": 0, "zarr_format": 1}
+    (tmp_path / "attrs").write_text("{}")
+    (tmp_path / "meta").write_text(json.dumps({**document, "compression": None, "compression_opts": None}))
+    for dry_run in (True, False):
+        with pytest.raises(UnsupportedError, match="v1 arrays are read-only"):
+            edit(tmp_path, [lambda attributes, node: {"a": 1}], dry_run=dry_run)
+    with pytest.raises(ReadOnlyError, match="can only be read"):
+        edit(ReadOnlyStore(zarrfs.create_array({}, shape=2).store), [lambda attributes, node: {"a": 1}])
 
 
 def test_a_zip_file_is_edited(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def copy_bootstrap(source: Store, target: Store) -> None:
 class Draft2019Format(Format):
     """A hierarchy of the draft. Its root is the root of the store."""
 
-    features = FormatFeatures(default_separator=".", byte_order=True)
+    features = FormatFeatures(title="Zarr v3, draft of 2019", default_separator=".", byte_order=True)
 
     def _bootstrap(self, store: Store) -> Bootstrap | None:
         document = bootstrap_document(store)

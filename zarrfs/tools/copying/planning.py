@@ -245,14 +245,19 @@ def _inner_chunks(source: Array) -> Any:
     return tuple(side if isinstance(side, int) else side[0] for side in chunks)
 
 
-def _compressors(source: Array, target_format: int | str) -> list[Any]:
+def _compressors(source: Array, target_format: int | str) -> Any:
+    """Return the compressors of the source, also those inside of blocks of N5; "auto" if one is only known to N5."""
     chunk = ChunkSpec(_inner_chunks(source), source.dtype, source.spec.fill_value)
-    codecs = [codec for codec in _inner_chain(source) if isinstance(codec, BytesBytesCodec)]
+    codecs = [codec for codec in _all_codecs(_inner_chain(source)) if isinstance(codec, BytesBytesCodec)]
+    if target_format != source.zarr_format and any(codec.name.startswith(N5_PREFIX) for codec in codecs):
+        return "auto"
     kept = [codec_to_json(core_codec(codec, chunk)) for codec in codecs]
     if formats.features(target_format).codec_chain:
         return kept
     return [codec for codec in kept if codec.get("name") != "crc32c"]
 
+
+N5_PREFIX = "n5_"
 
 LAYOUT_CODECS = {"bytes", "transpose", "sharding_indexed", "n5_default", "reshape"}
 """Codecs that describe the layout of elements. Formats represent it in different ways, so they are not compared."""
@@ -278,13 +283,12 @@ def describe_losses(source: Array, target_spec: ArraySpec, options: TargetOption
         descriptions.append(
             f"shards {source.shards} are dropped: format {target_spec.zarr_format} does not support sharding"
         )
-    kept = set(_codec_names(target_spec.codecs))
+    kept = set(map(_codec_name, _all_codecs(target_spec.codecs)))
     names = [
         name
-        for codec in _inner_chain(source)
+        for codec in _all_codecs(_inner_chain(source))
         if not (options.compressors is not None and isinstance(codec, BytesBytesCodec))
-        for name in _codec_names((codec,))
-        if name not in kept
+        if (name := _codec_name(codec)) not in kept | LAYOUT_CODECS
     ]
     if names:
         replacements = ", ".join(sorted(kept - LAYOUT_CODECS)) or "none"
@@ -296,12 +300,15 @@ def _is_sharded(spec: ArraySpec) -> bool:
     return any(codec.name == "sharding_indexed" for codec in spec.codecs)
 
 
-def _codec_names(codecs: Iterable[Codec]) -> Iterator[str]:
+def _all_codecs(codecs: Iterable[Codec]) -> Iterator[Codec]:
+    """Yield codecs, each followed by those of its inner chunks or blocks."""
     for codec in codecs:
-        name = codec.name.removeprefix("numcodecs.")
-        if name not in LAYOUT_CODECS:
-            yield name
-        yield from _codec_names(getattr(codec, "codecs", ()))
+        yield codec
+        yield from _all_codecs(getattr(codec, "codecs", ()))
+
+
+def _codec_name(codec: Codec) -> str:
+    return codec.name.removeprefix("numcodecs.")
 
 
 def copy_blocks(

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.paths import join
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.attributes import same_attributes
@@ -19,7 +20,7 @@ from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
-from zarrfs.errors import MetadataError, StoreError, ZarrError
+from zarrfs.errors import MetadataError, ReadOnlyError, StoreError, ZarrError
 from zarrfs.ngff import Message, check_node, parse
 from zarrfs.tools.consolidation import update_consolidated
 from zarrfs.tools.editing.dimension_names import NameChange, changed_dimension_names
@@ -71,6 +72,9 @@ def edit(
     """
     node = open_node(store, path, "r" if dry_run else "r+", storage_options=storage_options)
     try:
+        formats.check_writable(node.spec)
+        if node.read_only and not dry_run:
+            raise ReadOnlyError(f"{node.store.url} can only be read, so its metadata cannot be edited")
         while True:
             report, names, before, after = _planned(node, edits, check)
             if not report.diff or dry_run:
