@@ -44,7 +44,7 @@ from zarrfs.errors import (
     UnsupportedError,
 )
 from zarrfs.testing import FailingStore
-from zarrfs.tools import build_pyramid, convert, rechunk
+from zarrfs.tools import build_pyramid, convert, rechunk, verify
 from zarrfs.tools.copying.cluster.batches import (
     MAX_BATCH_SIZE,
     MAX_UNMEASURED_BATCH_SIZE,
@@ -420,6 +420,20 @@ def test_a_dry_run_measures_on_the_workers(sample_writes: bool, address: str, tm
         assert estimates[0].nbytes_written == pytest.approx(expected[0].nbytes_written, rel=0.1)
         assert all((item.not_written is None) == sample_writes for item in estimates)
     assert [path.name for path in tmp_path.iterdir()] == ["s"]
+
+
+@pytest.mark.parametrize(("limit", "tasks"), [(64 << 20, 2), (5 * 800, 8), (0, 40)])
+def test_a_task_of_a_verification_has_chunks_of_a_limited_size(
+    limit: int, tasks: int, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several large shards in one task would keep one worker busy, and the others idle."""
+    monkeypatch.setattr("zarrfs.tools.verification.verification.CLUSTER_BATCH_NBYTES", limit)
+    values = np.arange(1, 16001, dtype="u2").reshape(40, 400)
+    zarrfs.create_array(tmp_path / "s", data=values, chunks=(1, 400))
+    report = verify(tmp_path / "s", dask=address)
+    assert report.chunks == 40
+    assert sum(worker.tasks for worker in report.workers.values()) == tasks
+    assert sum(worker.nbytes for worker in report.workers.values()) == values.nbytes
 
 
 @pytest.mark.parametrize(

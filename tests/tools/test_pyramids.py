@@ -6,6 +6,7 @@ import tracemalloc
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ from zarrfs.ngff.geometry import ArrayAxis
 from zarrfs.storage import MemoryStore
 from zarrfs.testing import CountingStore, FailingStore
 from zarrfs.tools import build_pyramid
-from zarrfs.tools.pyramids import tasks
+from zarrfs.tools.pyramids import downsampling, tasks
 from zarrfs.tools.pyramids.downsampling import METHODS, Method, downsample
 from zarrfs.tools.pyramids.levels import level_paths, plan_levels
 from zarrfs.tools.pyramids.passes import LevelGrid, Pass, plan_passes
@@ -78,14 +79,31 @@ def arrays_and_factors(draw: st.DrawFn) -> tuple[Values, tuple[int, ...]]:
     return values, tuple(draw(st.integers(1, 4)) for _ in shape)
 
 
-@given(arrays_and_factors(), st.sampled_from(METHODS))
-def test_each_method_reduces_each_window(case: tuple[Values, tuple[int, ...]], method: Method) -> None:
+@given(arrays_and_factors(), st.sampled_from(METHODS), st.sampled_from([1, 100, downsampling.PART_NBYTES]))
+def test_each_method_reduces_each_window(
+    case: tuple[Values, tuple[int, ...]], method: Method, part_nbytes: int
+) -> None:
     values, factors = case
     if values.dtype.kind == "f" and method == "mode":
         values = np.nan_to_num(values)
-    result = downsample(values, factors, method)
+    with mock.patch.object(downsampling, "PART_NBYTES", part_nbytes):
+        result = downsample(values, factors, method)
     assert result.dtype == values.dtype
     np.testing.assert_array_equal(result, reference(values, factors, method))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("shape", [(64, 512, 512), (1, 16, 1 << 20)])
+def test_intermediate_results_of_a_method_are_small(shape: tuple[int, ...], method: Method) -> None:
+    """Of the values as a whole, the mode would need ten times their memory."""
+    values = np.zeros(shape, "u2")
+    tracemalloc.start()
+    try:
+        downsample(values, (1, 2, 2), method)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < values.nbytes // 4 + 10 * downsampling.PART_NBYTES
 
 
 def test_the_mean_of_64_bit_integers_does_not_overflow() -> None:

@@ -33,6 +33,9 @@ METHODS: tuple[Method, ...] = get_args(Method)
 NUMBER_KINDS = "biufc"
 ORDERED_KINDS = "biufmM"
 
+PART_NBYTES = 2 << 20
+"""The size of the values that are reduced at once. Intermediate results need up to ten times as much."""
+
 
 def check_method(dtype: np.dtype[Any], method: Method) -> None:
     """Raise UnsupportedError if a method is not defined for a data type."""
@@ -59,7 +62,8 @@ def downsample(values: Values, factors: Sequence[int], method: Method) -> Values
     reduce = REDUCTIONS[method]
     shape = tuple(-(-length // factor) for length, factor in zip(values.shape, factors, strict=True))
     result = np.empty(shape, values.dtype)
-    parts = [_parts(length, factor) for length, factor in zip(values.shape, factors, strict=True)]
+    sides = _part_sides(values.shape, factors, values.itemsize)
+    parts = [_parts(*axis) for axis in zip(values.shape, factors, sides, strict=True)]
     for part in product(*parts):
         source = tuple(axis[0] for axis in part)
         target = tuple(axis[1] for axis in part)
@@ -67,10 +71,26 @@ def downsample(values: Values, factors: Sequence[int], method: Method) -> Values
     return result
 
 
-def _parts(length: int, factor: int) -> list[tuple[slice, slice, int]]:
-    """Return (source, target, window length) of the whole windows and of the smaller last window of a dimension."""
+def _part_sides(shape: Sequence[int], factors: Sequence[int], itemsize: int) -> list[int]:
+    """Return the number of windows along each dimension that are reduced at once: the first dimensions are divided."""
+    sides = []
+    before = max(1, itemsize)
+    for axis, (length, factor) in enumerate(zip(shape, factors, strict=True)):
+        window_nbytes = before * factor * prod(shape[axis + 1 :])
+        sides.append(max(1, min(-(-length // factor), PART_NBYTES // max(1, window_nbytes))))
+        before *= sides[-1] * factor
+    return sides
+
+
+def _parts(length: int, factor: int, side: int) -> list[tuple[slice, slice, int]]:
+    """Return (source, target, window length) of at most ``side`` whole windows of a dimension each, and of the smaller
+    last window.
+    """
     count, rest = divmod(length, factor)
-    parts = [(slice(0, count * factor), slice(0, count), factor)] if count else []
+    parts = []
+    for start in range(0, count, side):
+        stop = min(start + side, count)
+        parts.append((slice(start * factor, stop * factor), slice(start, stop), factor))
     if rest:
         parts.append((slice(count * factor, length), slice(count, count + 1), rest))
     return parts

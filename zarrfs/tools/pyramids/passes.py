@@ -14,7 +14,7 @@ from math import lcm, prod
 __all__ = ["LevelGrid", "Pass", "plan_passes"]
 
 BUFFERS = 2
-"""The memory of a block relative to its values: the values, and sums in a larger data type."""
+"""The memory of a block relative to its values: the values, and those of the levels and of their encoded chunks."""
 
 BLOCKS_PER_THREAD = 2
 """The number of blocks of the first pass for each thread, if the array is large enough."""

@@ -35,7 +35,10 @@ BATCH_SIZE = 1000
 """The number of chunks after which the report file is extended."""
 
 CLUSTER_BATCH_SIZE = 32
-"""The number of chunks that one task of a cluster verifies."""
+CLUSTER_BATCH_NBYTES = 64 << 20
+"""A task of a cluster verifies so many chunks, or fewer of at most this decoded size in total, so that all workers have
+tasks. It depends on the array only, because a run is resumed with the same batches.
+"""
 
 MEMORY = 256 << 20
 
@@ -200,7 +203,7 @@ class _Run:
         coords: Sequence[Coords],
         progress_counter: ProgressCounter,
     ) -> None:
-        size = BATCH_SIZE if self.cluster is None else CLUSTER_BATCH_SIZE
+        size = BATCH_SIZE if self.cluster is None else _cluster_batch_size(verify_batch.array)
 
         def remaining() -> Iterator[Sequence[Coords]]:
             for start in range(0, len(coords), size):
@@ -225,8 +228,9 @@ class _Run:
             progress_counter.add(len(batch))
 
         if self.cluster is not None:
-            nbytes = progress_counter.item_nbytes * size
-            self.cluster.run(verify_batch, list(remaining()), 0, lambda count: None, nbytes, record)
+            batches = list(remaining())
+            nbytes = progress_counter.item_nbytes * sum(map(len, batches)) / max(1, len(batches))
+            self.cluster.run(verify_batch, batches, 0, lambda count: None, nbytes, record)
             return
         for batch in remaining():
             problems: list[Problem] = []
@@ -246,6 +250,10 @@ def _check_presence(*arrays: Array | None) -> None:
                 f"{array.store.url}: the array {array.path or '/'!r} was deleted by another program while it was "
                 "verified; run this again if it exists"
             )
+
+
+def _cluster_batch_size(array: Array) -> int:
+    return max(1, min(CLUSTER_BATCH_SIZE, CLUSTER_BATCH_NBYTES // max(1, nbytes_of_chunks(array, 1))))
 
 
 def _batch_key(path: str, batch: Sequence[Coords]) -> BatchKey:
