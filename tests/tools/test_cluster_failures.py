@@ -379,7 +379,7 @@ def test_the_task_timeout_needs_a_cluster_and_is_positive(source: Path, tmp_path
             verify(source, dask="tcp://127.0.0.1:1", task_timeout=seconds)
     command = [sys.executable, "-m", "zarrfs", "pyramid", str(source / "a"), "--task-timeout", "5"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert "--task-timeout applies to the workers of a Dask cluster, and needs --dask" in done.stderr
 
 
