@@ -11,7 +11,7 @@ from zarrfs.tools.copying.cluster.results import WorkerStatistics
 
 
 def statistics(count: int = 1) -> dict[str, WorkerStatistics]:
-    return {f"tcp://host:{n}": WorkerStatistics(3, 6 << 20, 5.0, 2.0) for n in range(count)}
+    return {f"tcp://host:{n}": WorkerStatistics(3, 6 << 20, 1, 5.0, 2.0) for n in range(count)}
 
 
 def test_a_line_of_a_worker_has_its_tasks_bytes_and_rate() -> None:

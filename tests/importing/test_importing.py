@@ -466,7 +466,7 @@ def test_the_command_and_an_existing_destination(tmp_path: Path) -> None:
     dry = runner.invoke(main, [*arguments, "--dry-run"], catch_exceptions=False)
     assert not (tmp_path / "a.zarr").exists()
     done = runner.invoke(main, arguments, catch_exceptions=False)
-    *lines, plan, note = dry.output.splitlines()
+    *lines, plan, note, _ = dry.output.splitlines()
     assert lines == [f"would be {line}" for line in done.output.splitlines()]
     assert plan.startswith("plan levels 0, 1: 1 tasks, ")
     assert "--sample-writes" in note

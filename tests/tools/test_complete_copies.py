@@ -291,20 +291,20 @@ def test_invalid_options_are_rejected_before_anything_is_written(
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "code"),
     [
-        ("--shards", "7"),
-        ("--compressor", "nonsense"),
-        ("--compressor", "gzip:99"),
-        ("--chunks", "0"),
-        ("--chunks", "3,3"),
+        ("--shards 7", 1),
+        ("--compressor nonsense", 2),
+        ("--compressor gzip:99", 2),
+        ("--chunks 0", 2),
+        ("--chunks 3,3", 1),
     ],
-    ids=" ".join,
 )
-def test_a_command_succeeds_after_a_rejected_option(options: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_command_succeeds_after_a_rejected_option(options: str, code: int, tmp_path: Path) -> None:
+    """The code is 2 for values that no source could have, and 1 for those that do not fit the source."""
     create_hierarchy(tmp_path / "s.zarr")
-    result = command("convert", tmp_path / "s.zarr", tmp_path / "t.zarr", *options)
-    assert (result.returncode, len(result.stderr.splitlines())) == (1, 1), result.stderr
+    result = command("convert", tmp_path / "s.zarr", tmp_path / "t.zarr", *options.split())
+    assert (result.returncode, "Traceback" in result.stderr) == (code, False), result.stderr
     assert not (tmp_path / "t.zarr").exists()
     assert command("convert", tmp_path / "s.zarr", tmp_path / "t.zarr").returncode == 0
 
