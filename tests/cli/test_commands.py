@@ -87,7 +87,8 @@ def test_info_shows_the_members_and_attributes_of_a_group(store: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("zarr_format", "title"), [(2, "Zarr v2"), (3, "Zarr v3"), ("draft2019", "Zarr draft2019"), ("n5", "N5")]
+    ("zarr_format", "title"),
+    [(2, "Zarr v2"), (3, "Zarr v3"), ("draft2019", "Zarr v3, draft of 2019"), ("n5", "N5")],
 )
 def test_info_names_the_format(zarr_format: Any, title: str, tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "a.zarr", shape=3, dtype="u1", zarr_format=zarr_format)
