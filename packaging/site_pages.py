@@ -66,9 +66,9 @@ EXIT_CODES = {
     0: "success",
     1: "an error, which is printed; problems that `check`, `verify`, `consolidate --check`, `du` or `doctor` has "
     "found; `umount` could not unmount all mount points",
-    2: "incorrect usage: an unknown option, a missing argument",
+    2: "incorrect usage: an unknown option, a missing argument, a value that is not valid",
     3: "members were skipped because of `--skip-broken`",
-    130: "interrupted with Ctrl-C; copies and verifications can be resumed",
+    130: "interrupted with Ctrl-C; copies, imports, pyramids and verifications can be resumed",
     141: "the program that reads the output, such as `head`, has ended (128 + SIGPIPE)",
 }
 

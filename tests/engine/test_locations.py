@@ -91,6 +91,8 @@ def test_missing_stores_are_created_only_in_mode_a(tmp_path: Path) -> None:
     ("location", "message"),
     [
         ("{tmp}/missing.zarr", "no such file or directory"),
+        ('{{"driver": "zarr3", "kvstore": "file://{tmp}/"}}', "a TensorStore spec is not a location"),
+        ("file://{tmp}/a.zarr/|zarr3:", "a TensorStore spec is not a location"),
         ("{tmp}/a/b/missing", "{tmp} exists"),
         ("{tmp}/file", "is neither a zip file nor a database"),
         ("{tmp}/file", "zarrfs import {tmp}/file NEW.zarr"),

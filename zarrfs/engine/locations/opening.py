@@ -108,6 +108,11 @@ def _open_location(
     text = os.fsdecode(location)
     if not text:
         raise LocationError("the location is empty: expected a path or a URL")
+    if _is_spec(text) and not os.path.lexists(text):
+        raise LocationError(
+            f"{text}: a TensorStore spec is not a location; give the path or URL of its kvstore, or open the spec with "
+            "zarrfs.tensorstore.open in Python"
+        )
     scheme = scheme_of(text)
     if scheme.lower() not in ("", "file"):
         try:
@@ -122,6 +127,13 @@ def _open_location(
 
         return open_references(references[0], mode, storage_options, external), references[1]
     return open_path(path, mode, storage_options, external)
+
+
+def _is_spec(text: str) -> bool:
+    """Return whether a text is a spec of TensorStore: JSON, or a URL whose formats are separated by ``|``."""
+    return text.lstrip().startswith('{"') or (
+        "://" in text and text.rstrip("/").endswith(":") and "|" in text
+    )
 
 
 def split_options(options: Options, source: Location, target: Location) -> tuple[Options, Options]:
