@@ -176,6 +176,9 @@ def test_a_group_without_an_image_is_refused_except_as_npz(tmp_path: Path) -> No
         group.create_array(name, data=VALUES[0])
     with pytest.raises(NodeTypeError, match=r"has 2 arrays \(a, b\)"):
         export(tmp_path / "g.zarr", tmp_path / "g.npy")
+    group.create_group("plate").attrs["well"] = {"images": [{"path": "0"}], "version": "0.4"}
+    with pytest.raises(NodeTypeError, match="is a well, not an image; give the location of an image in it"):
+        export(tmp_path / "g.zarr/plate", tmp_path / "g.npy")
     export(tmp_path / "g.zarr", tmp_path / "g.npz")
     with np.load(tmp_path / "g.npz") as archive:
         assert sorted(archive.files) == ["a", "b"]

@@ -122,7 +122,7 @@ def test_chunk_keys_of_converted_shards_follow_0_4(tmp_path: Path) -> None:
 
 def test_migrate_changes_the_ngff_version(plate: Path) -> None:
     lines = migrate(plate, remove_old=True)
-    assert "A/1: 2 to 3; OME-NGFF 0.4 converted to 0.5" in lines
+    assert "A/1: format 2 to 3; OME-NGFF 0.4 converted to 0.5" in lines
     assert_valid(plate, "0.5", 3)
     assert zarrfs.open_array(plate, "A/1/0/0").dimension_names == ("c", "y", "x")
 

@@ -38,7 +38,7 @@ def test_v2_migrates_to_v3_without_changing_chunks(
     create_hierarchy(tmp_path)
     documents = (".zarray", ".zgroup", ".zattrs", "zarr.json")
     chunks = {f: f.read_bytes() for f in tmp_path.rglob("*") if f.is_file() and f.name not in documents}
-    assert migrate(tmp_path, dry_run=True)[0] == "/: 2 to 3"
+    assert migrate(tmp_path, dry_run=True)[0] == "/: format 2 to 3"
     assert not list(tmp_path.rglob("zarr.json"))
     assert len(migrate(tmp_path, remove_old=remove_old)) == 5
     assert_data_unchanged(tmp_path)
@@ -127,7 +127,7 @@ def test_the_migrate_command(tmp_path: Path) -> None:
     create_hierarchy(tmp_path)
     result = CliRunner().invoke(main, ["migrate", str(tmp_path), "--remove-old"])
     assert result.exit_code == 0
-    assert "dots: 2 to 3" in result.output
+    assert "dots: format 2 to 3" in result.output
     assert_data_unchanged(tmp_path)
     result = CliRunner().invoke(main, ["migrate", str(tmp_path)])
     assert "already" in result.output

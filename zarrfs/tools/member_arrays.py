@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.errors import NodeTypeError
+from zarrfs.ngff.parse import parse
 
 __all__ = ["member_arrays", "only_array"]
 
@@ -23,15 +24,26 @@ def member_arrays(group: Group) -> Iterator[tuple[str, Array]]:
 
 
 def only_array(group: Group) -> tuple[str, Array]:
-    """Return the name and the array of a group that has exactly one array.
+    """Return the name and the array of a group that has exactly one array and is not a part of a hierarchy of images.
 
     Raises NodeTypeError for another group, and ZarrError if a member is broken: it could be the array that is meant.
     """
+    ngff = parse(group.attrs)
+    for part, is_present in (
+        ("a plate", ngff.plate),
+        ("a well", ngff.well),
+        ("a group of labels", ngff.labels is not None),
+        ("a collection of images", ngff.series is not None),
+    ):
+        if is_present:
+            raise NodeTypeError(
+                f"{group.store.url}: {group.name} is {part}, not an image; give the location of an image in it"
+            )
     arrays = dict(member_arrays(group))
     if len(arrays) != 1:
-        names = ", ".join(sorted(arrays)[:MAX_NAMED_ARRAYS]) or "none"
+        names = ", ".join(sorted(arrays)[:MAX_NAMED_ARRAYS])
         raise NodeTypeError(
-            f"{group.store.url}: {group.name} is not an image, and has {len(arrays)} arrays ({names}); give the "
-            "location of an array"
+            f"{group.store.url}: {group.name} is not an image, and has {len(arrays)} arrays"
+            f"{f' ({names})' if names else ''}; give the location of an array"
         )
     return next(iter(arrays.items()))

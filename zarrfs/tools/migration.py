@@ -119,6 +119,6 @@ def _migrate(
                 for name in formats.features(step.old_format).migrated_documents:
                     node.store.delete(join(step.path, name))
     return [
-        f"{step.path or '/'}: {step.old_format} to {zarr_format}{f'; {step.note}' if step.note else ''}"
+        f"{step.path or '/'}: format {step.old_format} to {zarr_format}{f'; {step.note}' if step.note else ''}"
         for step in steps
     ]

@@ -10,7 +10,7 @@ from zarrfs.engine.formats import api as formats
 from zarrfs.engine.model import GroupSpec
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
-from zarrfs.errors import MetadataError, NodeTypeError, UnsupportedError
+from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.ngff.geometry import Ancestor, Geometry, array_geometry
 from zarrfs.ngff.model import Ngff
 from zarrfs.ngff.parse import parse
@@ -81,16 +81,6 @@ def _image_of_group(group: Group) -> SourceImage:
         if not isinstance(array, Array):
             raise MetadataError(f"{group.name}: level 0 of the image, {path!r}, is a group")
         return _image(array, group.path, path, group.attrs, ngff)
-    for part, is_present in (
-        ("a plate", ngff.plate),
-        ("a well", ngff.well),
-        ("a group of labels", ngff.labels is not None),
-        ("a collection of images", ngff.series is not None),
-    ):
-        if is_present:
-            raise NodeTypeError(
-                f"{group.store.url}: {group.name} is {part}, not an image; give the location of an image in it"
-            )
     name, array = only_array(group)
     return _image(array, group.path, name, group.attrs, ngff)
 
