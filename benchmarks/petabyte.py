@@ -30,7 +30,7 @@ from zarrfs.tools.copying.cluster.batches import (
     SCHEDULING_SECONDS,
     batch_size,
 )
-from zarrfs.tools.copying.cluster.executor import ClusterExecutor
+from zarrfs.tools.copying.cluster.executor import IN_FLIGHT_PER_THREAD, ClusterExecutor
 from zarrfs.tools.copying.copy_tasks import CopyBlock
 
 PETABYTE = 10**15
@@ -39,6 +39,7 @@ SHARD = (4, 1024, 1024)
 
 TASKS = 24
 SCHEDULED = 400
+SCHEDULER_RUNS = 20
 LISTED = 200_000
 LISTING_REQUEST_KEYS = 1000
 LISTING_REQUEST_SECONDS = 0.1
@@ -58,18 +59,21 @@ class Measurements:
         schedule_seconds: the time that scheduler and client need for one Dask task.
         chunk_nbytes: the memory of the client for one stored chunk.
         compression: stored bytes per decoded byte.
+        load: the load of the machine when the measurement began.
     """
 
     rates: tuple[float, ...]
     schedule_seconds: float
     chunk_nbytes: float
     compression: float
+    load: float
 
 
 def measure(folder: Path) -> Measurements:
     """Measure tasks of a conversion, the scheduler, and the memory of the list of chunks."""
     from zarrfs.synthetic import make_picture
 
+    load = os.getloadavg()[0]
     picture = make_picture((SHARD[0] * 2, SHARD[1], SHARD[2])).intensities[0]
     inner = (1, 256, 512)
     source = zarrfs.create_array(
@@ -98,7 +102,7 @@ def measure(folder: Path) -> Measurements:
             copy(block)
             rates.append(nbytes / (time.process_time() - start))
     compression = target.nbytes_stored() / target.nbytes
-    return Measurements(tuple(rates), _schedule_seconds(), _chunk_nbytes(), compression)
+    return Measurements(tuple(rates), _schedule_seconds(), _chunk_nbytes(), compression, load)
 
 
 def _schedule_seconds() -> float:
@@ -111,10 +115,13 @@ def _schedule_seconds() -> float:
         ) as local,
         distributed.Client(local, set_as_default=False) as client,
     ):
-        batches: list[int] = []
-        start = time.process_time()
-        ClusterExecutor(client).run(abs, range(SCHEDULED), 1, batches.append)
-        return (time.process_time() - start) / len(batches)
+        seconds = []
+        for _ in range(SCHEDULER_RUNS):
+            batches: list[int] = []
+            start = time.process_time()
+            ClusterExecutor(client).run(abs, range(SCHEDULED), 1, batches.append)
+            seconds.append((time.process_time() - start) / len(batches))
+        return float(np.median(seconds))
 
 
 def _chunk_nbytes() -> float:
@@ -143,12 +150,14 @@ def simulate(measured: Measurements, tasks: int, task_nbytes: int, threads: int)
     # When each thread is free, and when it began its last batch.
     free = [(0.0, 0.0)] * min(threads, tasks)
     scheduler = busy = end = 0.0
-    remaining = tasks
+    remaining, batches = tasks, 0
     while remaining:
         # One batch is queued while another one runs. The scheduler handles one batch at a time.
         available, submitted = heapq.heappop(free)
-        batch = batch_size(remaining, threads, item_seconds if end else None)
+        is_measured = batches >= IN_FLIGHT_PER_THREAD * threads
+        batch = batch_size(remaining, threads, item_seconds if is_measured else None)
         remaining -= batch
+        batches += 1
         scheduler = max(scheduler, submitted) + measured.schedule_seconds
         duration = batch * task_nbytes / generator.choice(measured.rates)
         begin = max(available, scheduler)
@@ -179,6 +188,8 @@ def page(measured: Measurements) -> str:
         schedule=measured.schedule_seconds * 1e3,
         chunk=measured.chunk_nbytes,
         compression=measured.compression,
+        load=measured.load,
+        processors=os.cpu_count(),
         table="\n".join(rows),
         core_years=PETABYTE / rate / 3600 / 24 / 365,
         batch=MAX_BATCH_SIZE,
@@ -219,8 +230,12 @@ client needs {chunk:.0f} bytes for each stored chunk or shard of the source. A D
 thread copies in {seconds:g} s, or in {scheduling:g} s times the number of threads if that is longer. These are at most
 {batch}, and fewer near the end of the run.
 
-The bandwidth of network and storage is not part of the simulation: divide the size by the bandwidth, and use the larger
-time. A listing is assumed to take 0.1 s for 1000 keys.
+When the measurement began, the load of the machine was {load:.1f} on {processors} processors. Other load changed the
+rate by up to a third between runs, and the cost of a Dask task by a factor of two.
+
+The latency of messages is not part of the simulation; `--dry-run` measures it on a cluster. Neither is the bandwidth of
+network and storage: divide the size by the bandwidth, and use the larger time. A listing is assumed to take 0.1 s for
+1000 keys.
 
 {table}
 
