@@ -472,6 +472,14 @@ def test_a_broken_member_of_a_group_with_one_array_is_an_error() -> None:
         build_pyramid(group, MemoryStore())
 
 
+def test_the_report_states_chunks_and_shards() -> None:
+    source = zarrfs.create_array(MemoryStore(), data=volume((8, 8)), chunks=(2, 4))
+    (line,) = build_pyramid(source, MemoryStore(), levels=1, shards=(8, 8))
+    assert "chunks 2 x 4, shards 8 x 8, level 0" in line
+    (line,) = build_pyramid(source, MemoryStore(), levels=1)
+    assert "chunks 2 x 4, level 0" in line
+
+
 def test_an_array_is_not_replaced_with_its_own_image(tmp_path: Path) -> None:
     new_array(tmp_path / "a.zarr", volume((8, 8)))
     with pytest.raises(NodeExistsError, match="built from"):

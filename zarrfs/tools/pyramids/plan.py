@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.chunking.chunk_grids import RegularGrid
 from zarrfs.engine.chunking.chunk_key_encodings import DefaultKeys, V2Keys
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import UnsupportedError
 from zarrfs.tools.copying.planning import TargetOptions, spec_for_reencoding
 from zarrfs.tools.copying.reports import CopyReport
@@ -64,7 +66,10 @@ class PyramidPlan:
                 if path != self.paths[0]
                 else "level 0"
             )
-            chunks = " x ".join(map(str, spec.chunk_grid.chunk_shape or ()))
+            array = Array(MemoryStore(), "", spec, ChunkCache(0), True)
+            chunks = " x ".join(map(str, array.chunks))
+            if array.shards is not None:
+                chunks += f", shards {' x '.join(map(str, array.shards))}"
             report.append(f"{path}: {shape}, scale {size}, chunks {chunks}, {how}")
         keys = self.specs[0].chunk_key_encoding
         if isinstance(keys, V2Keys) and keys.separator != "/":
