@@ -5,11 +5,14 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+import weakref
+from functools import partial
 
+import numpy as np
 import pytest
 
 from tests.processes import TIMEOUT
-from zarrfs.engine.parallel import MAX_THREADS, for_each
+from zarrfs.engine.parallel import MAX_THREADS, _get_pool, for_each
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
@@ -44,6 +47,29 @@ def test_nested_calls_do_not_deadlock() -> None:
         lambda i: for_each(lambda j: done.append((i, j)), range(3), 4), range(3 * MAX_THREADS), MAX_THREADS
     )
     assert len(done) == 9 * MAX_THREADS
+
+
+def test_results_are_released_while_all_threads_of_the_pool_are_in_use() -> None:
+    everyone, release = threading.Barrier(MAX_THREADS + 1, timeout=TIMEOUT), threading.Event()
+
+    def occupy() -> None:
+        everyone.wait()
+        assert release.wait(TIMEOUT)
+
+    pool = _get_pool()
+    waiting = [pool.submit(occupy) for _ in range(MAX_THREADS)]
+    try:
+        everyone.wait()
+        results = np.zeros(4)
+        released = weakref.ref(results)
+        for_each(partial(results.__setitem__, slice(None)), range(4), 2)
+        assert results.tolist() == [3, 3, 3, 3]
+        del results
+        assert released() is None
+    finally:
+        release.set()
+        for call in waiting:
+            call.result()
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

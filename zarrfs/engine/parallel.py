@@ -116,6 +116,10 @@ def permitted_threads(threads: int) -> int:
     return threads if limit is None else min(threads, limit)
 
 
+def _call_first(calls: list[Callable[[], None]]) -> None:
+    calls[0]()
+
+
 def for_each(work: Callable[[T], object], items: Iterable[T], workers: int) -> None:
     """Call ``work`` for every item, on at most ``workers`` threads including the calling one.
 
@@ -149,11 +153,14 @@ def for_each(work: Callable[[T], object], items: Iterable[T], workers: int) -> N
             _state.busy, _state.errors = False, None
 
     helpers: list[Future[None]] = []
+    # The queue of the pool contains cancelled calls until a thread takes them. They must not keep the items and the
+    # results: many short calls would add up to several times their memory while all processors are in use.
+    calls = [drain]
     count = min(workers, len(queue)) - 1
     if count > 0:
         try:
             pool = _get_pool()
-            helpers = [pool.submit(drain) for _ in range(count)]
+            helpers = [pool.submit(_call_first, calls) for _ in range(count)]
         except RuntimeError:
             # The interpreter is shutting down and accepts no new tasks: execute all of them on this thread.
             helpers = []
@@ -166,5 +173,6 @@ def for_each(work: Callable[[T], object], items: Iterable[T], workers: int) -> N
             except BaseException as error:  # Ctrl-C while this thread waits; a second Ctrl-C ends the wait
                 errors.append(error)
                 helper.result()
+    calls.clear()
     if errors:
         raise errors[0]
