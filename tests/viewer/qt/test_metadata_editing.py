@@ -16,6 +16,7 @@ from zarrfs_viewer.qt.window.main_window import MainWindow
 import zarrfs
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, is_exact
 from zarrfs.ngff import parse
+from zarrfs.tools import consolidate_metadata
 
 OpenInWindow = Callable[[object], MainWindow]
 
@@ -132,6 +133,25 @@ def test_changes_of_another_writer_are_not_overwritten(
     assert editor.isVisible()
     editor.reject()
     assert not editor.isVisible()
+
+
+def test_consolidated_metadata_contain_what_was_saved(
+    qtbot: QtBot, open_in_window: OpenInWindow, cells: Path
+) -> None:
+    consolidate_metadata(cells)
+    window = open_in_window(cells)
+    level = zarrfs.open(cells, "0")
+    editing = window.features.editing
+    editing.edit(level)
+    qtbot.waitUntil(lambda: editing.editor is not None, timeout=TIMEOUT_MILLISECONDS)
+    assert editing.editor is not None
+    editor = editing.editor
+    editor.text.setPlainText('{"stain": "DAPI"}')
+    assert editor.commit_text()
+    save(qtbot, editor)
+    for use_consolidated in (True, False):
+        with zarrfs.open_group(cells, use_consolidated=use_consolidated) as stored:
+            assert dict(stored["0"].attrs) == {"stain": "DAPI"}
 
 
 def test_a_zip_file_shows_its_new_metadata(

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import difflib
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from zarrfs.engine.formats import api as formats
-from zarrfs.engine.formats.paths import join
 from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.attributes import same_attributes
-from zarrfs.engine.nodes.consolidation_warnings import without_warnings_of_changes
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.stores.base import Store
-from zarrfs.engine.stores.local import LocalStore
-from zarrfs.errors import MetadataError, ReadOnlyError, StoreError, ZarrError
+from zarrfs.errors import MetadataError, ReadOnlyError
 from zarrfs.ngff import Message, check_node, parse
-from zarrfs.tools.consolidation import update_consolidated
 from zarrfs.tools.editing.dimension_names import NameChange, changed_dimension_names
+from zarrfs.tools.editing.saving import update_consolidated_above, write_attributes
 
 __all__ = ["Edit", "EditReport", "edit"]
 
@@ -79,10 +73,10 @@ def edit(
             report, names, before, after = _planned(node, edits, check)
             if not report.diff or dry_run:
                 return report
-            if _write(node, before, after, names):
+            if write_attributes(node, before, after, names):
                 break
         paths = (node.path, *(change.array.path for change in names))
-        consolidated = _update_consolidated(store, node, paths, storage_options)
+        consolidated = update_consolidated_above(store, node, paths, storage_options)
         return replace(report, written=True, consolidated=consolidated)
     finally:
         if not isinstance(store, Store | Mapping):
@@ -111,79 +105,6 @@ def _planned(
         name = change.array.path.removeprefix(node.path).lstrip("/")
         diff += _difference({"dimension_names": change.old}, {"dimension_names": change.new}, f" {name}")
     return EditReport(tuple(diff), messages, False), names, before, after
-
-
-def _write(
-    node: Array | Group, before: Mapping[str, Any], after: Mapping[str, Any], names: Sequence[NameChange]
-) -> bool:
-    """Write dimension names and then attributes. Return whether the stored attributes were still those ``before``;
-    otherwise nothing is written.
-
-    The attributes are last: if the program is killed before, the same edit completes the change.
-    """
-    written: list[NameChange] = []
-    with without_warnings_of_changes():
-        try:
-            for change in names:
-                written.append(change)
-                change.write()
-            node.attrs.put_if_unchanged(before, after)
-        except BaseException as error:
-            for change in written:
-                with suppress(ZarrError):
-                    change.undo()
-            if isinstance(error, StoreError):
-                node.refresh()
-                if not same_attributes(node.attrs.asdict(), before):
-                    return False
-            raise
-    return True
-
-
-def _update_consolidated(
-    location: Location, node: Array | Group, paths: Sequence[str], storage_options: dict[str, Any] | None
-) -> tuple[str, ...]:
-    """Update the consolidated metadata that contain the nodes at paths of the node's store, also above its location.
-    Return the URLs of the groups.
-    """
-    top, node_path = _outermost_group(location, node, storage_options)
-    store = node.store if top is None else top.store
-    above = node_path.removesuffix(node.path).rstrip("/")
-    try:
-        groups: dict[str, None] = {}
-        for path in paths:
-            full_path = join(above, path) if path else above
-            groups.update(dict.fromkeys(update_consolidated(store, full_path, node.zarr_format)))
-        return tuple(f"{store.url}/{group}".rstrip("/") for group in groups)
-    finally:
-        if top is not None:
-            top.close()
-
-
-def _outermost_group(
-    location: Location, node: Array | Group, storage_options: dict[str, Any] | None
-) -> tuple[Group | None, str]:
-    """Return the highest group of the hierarchy above a location that is a directory or URL, and the path of the node
-    in it; None and the path in its store if there is no group above.
-    """
-    top, below = None, node.path
-    if below or not isinstance(location, str | os.PathLike):
-        return top, below
-    above = os.fspath(node.store.root if isinstance(node.store, LocalStore) else location)
-    while True:
-        above, _, name = above.rstrip("/").rpartition("/")
-        if not name or not above.strip("/") or above.endswith(":/"):
-            return top, below
-        try:
-            group = open_node(above, mode="r+", storage_options=storage_options)
-        except ZarrError:
-            return top, below
-        if not isinstance(group, Group) or group.path:
-            group.close()
-            return top, below
-        if top is not None:
-            top.close()
-        top, below = group, f"{name}/{below}".rstrip("/")
 
 
 class _EditedNode:

@@ -164,6 +164,9 @@ def read_editable(node: Node) -> Attributes:
 
 
 def write(node: Node, expected: Attributes, attributes: Attributes) -> None:
-    """Replace the stored attributes of a node. Raises StoreError if they are not the expected ones any more."""
-    with zarrfs.open(node.store.url, node.path, mode="r+") as stored:
-        stored.attrs.put_if_unchanged(expected, attributes)
+    """Replace the stored attributes of a node, also in consolidated metadata. Raises StoreError if they are not the
+    expected ones any more.
+    """
+    from zarrfs.tools.editing.saving import save_attributes  # takes long to import
+
+    save_attributes(node.store.url, node.path, expected, attributes)
