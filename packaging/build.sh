@@ -36,17 +36,6 @@ bundle_extras+=,mongodb,pcodec,msgpack,zfp
 debian_extras=$bundle_extras,dask # for the option --dask of commands
 version=$(sed -n 's/^__version__ = "\(.*\)"$/\1/p' zarrfs/_version.py)
 
-copy_sources() {
-    rm -rf "$source"
-    mkdir -p "$source" "$wheels" dist
-    if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
-        git ls-files -z | xargs -0 cp --parents -t "$source"
-    else
-        # An unpacked sdist contains only what is to be built.
-        find . -path ./build -prune -o -path ./dist -prune -o -type f -print0 | xargs -0 cp --parents -t "$source"
-    fi
-}
-
 install_tools() {
     local python
     "$tools" -c '' 2>/dev/null && return
@@ -145,7 +134,9 @@ build_bundle() {
     rm -rf "$environment"
 }
 
-copy_sources
+rm -rf "$source"
+mkdir -p "$wheels" dist
+packaging/copy_sources.sh "$source"
 install_tools
 rm -f "$wheels"/*.whl
 for kind in "$@"; do

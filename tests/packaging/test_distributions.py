@@ -54,10 +54,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     setuptools = int(importlib.metadata.version("setuptools").split(".")[0])
     if setuptools < MIN_SETUPTOOLS or not importlib.util.find_spec("build"):
         pytest.skip(f"the packages build and setuptools>={MIN_SETUPTOOLS} are not installed (the extra test)")
+    tracked_files()  # skips without git
     source = tmp_path_factory.mktemp("source")
-    for name in tracked_files():
-        (source / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(ROOT / name, source / name, follow_symlinks=False)
+    run([ROOT / "packaging" / "copy_sources.sh", source])
     output = tmp_path_factory.mktemp("dist")
     for kind in ("--sdist", "--wheel"):
         run([sys.executable, "-m", "build", "--no-isolation", kind, "--outdir", output, source], cwd=output)
