@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from PyQt6.QtCore import QItemSelectionModel, Qt
 from PyQt6.QtGui import QFontMetrics, QGuiApplication
+from PyQt6.QtWidgets import QTableWidgetItem
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.panels.neighbourhood_panel import NeighbourhoodTable
 from zarrfs_viewer.qt.panels.values_view import PageModel, ValuesView
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
@@ -171,6 +173,27 @@ def test_times_around_the_pointer_are_not_cut(
     assert item.text() == str(data[7, 11])
     assert table.columnWidth(item.column()) >= QFontMetrics(item.font()).horizontalAdvance(item.text())
     assert table.viewport().rect().contains(table.visualItemRect(item))
+
+
+def test_the_value_at_the_pointer_is_visible_at_every_size_of_the_table(qtbot: QtBot) -> None:
+    table = NeighbourhoodTable()
+    qtbot.addWidget(table)
+    table.setRowCount(9)
+    table.setColumnCount(5)
+    item = QTableWidgetItem("2020-01-01T00:03:41")
+    table.setItem(4, 2, item)
+    table.setCurrentItem(item)
+    text_width = QFontMetrics(item.font()).horizontalAdvance(item.text())
+    table.resize(297, 150)
+    table.show()
+    table.fit(text_width)
+    viewport = table.viewport()
+    assert viewport is not None
+    for width in (*range(290, 300), 5 * text_width + 50, 200):
+        for height in (150, 100, 151, 300):
+            table.resize(width, height)
+            assert min(table.columnWidth(column) for column in range(5)) >= text_width
+            assert viewport.rect().contains(table.visualItemRect(item))
 
 
 def test_a_string_array_of_a_group_is_displayed_on_activation(

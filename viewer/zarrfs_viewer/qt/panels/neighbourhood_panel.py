@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PyQt6.QtCore import QTimer
-from PyQt6.QtGui import QFont, QFontMetrics
+from PyQt6.QtGui import QFont, QFontMetrics, QResizeEvent
 from PyQt6.QtWidgets import QHeaderView, QTableWidget, QTableWidgetItem, QVBoxLayout, QWidget
 
 from zarrfs_viewer.analysis.neighbourhood import Neighbourhood, read_neighbourhood
@@ -21,6 +21,50 @@ CELL_MARGIN_PIXELS = 12
 HINT = "Point at the picture: the table shows the values of level 0 around the pointer, at any zoom."
 
 
+class NeighbourhoodTable(QTableWidget):
+    """A table that fills its area with rows and columns of equal size, which are never smaller than their texts. If it
+    has scroll bars, the current cell is in the centre as far as possible.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
+        self.setHorizontalScrollMode(QTableWidget.ScrollMode.ScrollPerPixel)
+        self.setVerticalScrollMode(QTableWidget.ScrollMode.ScrollPerPixel)
+        self._text_width = MIN_SECTION_PIXELS
+        for header in (self.horizontalHeader(), self.verticalHeader()):
+            if header is not None:
+                header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+                header.setMinimumSectionSize(MIN_SECTION_PIXELS)
+
+    def fit(self, text_width: int) -> None:
+        """Make all columns wide enough for texts of this width in pixels."""
+        self._text_width = text_width
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent | None) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        # QHeaderView.Stretch would change sections by a pixel later, and the current cell could leave the viewport.
+        viewport, item = self.viewport(), self.currentItem()
+        if viewport is None or item is None:
+            return
+        _fill(self.horizontalHeader(), viewport.width(), self._text_width)
+        _fill(self.verticalHeader(), viewport.height(), MIN_SECTION_PIXELS)
+        self.updateGeometries()  # otherwise the scroll bars still have the former range
+        self.scrollToItem(item, QTableWidget.ScrollHint.PositionAtCenter)
+
+
+def _fill(header: QHeaderView | None, length: int, minimum: int) -> None:
+    """Divide a length in pixels into sections that differ by at most one pixel and have at least the minimal size."""
+    if header is not None:
+        size, larger = divmod(max(length, header.count() * minimum), header.count())
+        for section in range(header.count()):
+            header.resizeSection(section, size + (section < larger))
+
+
 class NeighbourhoodPanel(QWidget):
     """Reads the values on a worker thread while the panel is visible, at most once per ``INTERVAL_MILLISECONDS``."""
 
@@ -35,13 +79,8 @@ class NeighbourhoodPanel(QWidget):
         self._timer.timeout.connect(self._read)
         self.title = PlainLabel(HINT, wrap=True)
         self.title.setAccessibleName("Values around the pointer")
-        self.table = QTableWidget()
+        self.table = NeighbourhoodTable()
         self.table.setAccessibleName("Values of level 0")
-        self.table.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
-        for header in (self.table.horizontalHeader(), self.table.verticalHeader()):
-            if header is not None:
-                header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-                header.setMinimumSectionSize(MIN_SECTION_PIXELS)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(4, 4, 4, 4)
         layout.addWidget(self.title)
@@ -101,7 +140,6 @@ class NeighbourhoodPanel(QWidget):
         bold = QFont(self.table.font())
         bold.setBold(True)
         texts = [[format_value(found.value(row, column)) for column in range(columns)] for row in range(rows)]
-        self._fit_columns([text for line in texts for text in line], QFontMetrics(bold))
         for row in range(rows):
             for column in range(columns):
                 item = QTableWidgetItem(plain_lines(texts[row][column]))
@@ -109,11 +147,7 @@ class NeighbourhoodPanel(QWidget):
                 if (found.first[0] + row, found.first[1] + column) == found.center:
                     item.setFont(bold)
                     self.table.setCurrentItem(item)
-                    self.table.scrollToItem(item, QTableWidget.ScrollHint.PositionAtCenter)
-
-    def _fit_columns(self, texts: list[str], metrics: QFontMetrics) -> None:
-        """Make the columns wide enough for the texts. If the panel is narrower, it gets a scroll bar."""
-        header = self.table.horizontalHeader()
-        if header is not None:
-            widths = (metrics.horizontalAdvance(text) + CELL_MARGIN_PIXELS for text in texts)
-            header.setMinimumSectionSize(max(widths, default=MIN_SECTION_PIXELS))
+        width = max(
+            (QFontMetrics(bold).horizontalAdvance(text) for line in texts for text in line), default=0
+        )
+        self.table.fit(width + CELL_MARGIN_PIXELS)
