@@ -8,10 +8,14 @@ from typing import Any
 
 from zarrfs.errors import StoreError
 
-__all__ = ["Attributes", "Change", "same_attributes"]
+__all__ = ["Attributes", "Change", "ChangedAttributesError"]
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
 """A function that receives the stored attributes and returns the new ones. It does not modify its argument."""
+
+
+class ChangedAttributesError(StoreError):
+    """Attributes were not replaced, because another writer has changed them."""
 
 
 class Attributes(MutableMapping[str, Any]):
@@ -68,13 +72,13 @@ class Attributes(MutableMapping[str, Any]):
     def put_if_unchanged(self, expected: Mapping[str, Any], values: Mapping[str, Any]) -> None:
         """Replace all attributes, if the stored ones still equal ``expected``.
 
-        Raises StoreError otherwise: another writer has changed them, and nothing is written.
+        Raises ChangedAttributesError otherwise, and nothing is written.
         """
         new, old = dict(values), dict(expected)
 
         def replaced(stored: dict[str, Any]) -> dict[str, Any]:
-            if not same_attributes(stored, old):
-                raise StoreError(
+            if not _same_attributes(stored, old):
+                raise ChangedAttributesError(
                     "the attributes were changed by another writer in the meantime: nothing was written"
                 )
             return new
@@ -89,6 +93,6 @@ class Attributes(MutableMapping[str, Any]):
         return f"Attributes({dict(self._values)!r})"
 
 
-def same_attributes(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _same_attributes(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Return whether attributes are equal. Here NaN equals NaN."""
     return one == other or json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

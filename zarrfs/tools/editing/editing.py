@@ -10,6 +10,7 @@ from typing import Any
 
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.attributes import ChangedAttributesError
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
@@ -73,8 +74,11 @@ def edit(
             report, names, before, after = _planned(node, edits, check)
             if not report.diff or dry_run:
                 return report
-            if write_attributes(node, before, after, names):
+            try:
+                write_attributes(node, before, after, names)
                 break
+            except ChangedAttributesError:
+                node.refresh()
         paths = (node.path, *(change.array.path for change in names))
         consolidated = update_consolidated_above(store, node, paths, storage_options)
         return replace(report, written=True, consolidated=consolidated)

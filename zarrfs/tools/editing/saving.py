@@ -9,13 +9,12 @@ from typing import Any
 
 from zarrfs.engine.formats.paths import join
 from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.attributes import same_attributes
 from zarrfs.engine.nodes.consolidation_warnings import without_warnings_of_changes
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.stores.local import LocalStore
-from zarrfs.errors import StoreError, ZarrError
+from zarrfs.errors import ZarrError
 from zarrfs.tools.consolidation import update_consolidated
 from zarrfs.tools.editing.dimension_names import NameChange, changed_dimension_names
 
@@ -30,26 +29,24 @@ def save_attributes(
     *,
     storage_options: dict[str, Any] | None = None,
 ) -> tuple[str, ...]:
-    """Replace the attributes of a node, unless they are not the ``expected`` ones any more, which raises StoreError.
+    """Replace the attributes of a node. The dimension names of the levels of an OME-NGFF image, and the entries of the
+    nodes in consolidated metadata of the groups above, follow.
 
-    The dimension names of the levels of an OME-NGFF image, and the entries of the nodes in consolidated metadata of the
-    groups above, are changed too. Returns the URLs of these groups. Raises the errors of opening and writing.
+    Returns the URLs of these groups. Raises ChangedAttributesError if the stored attributes are not the ``expected``
+    ones any more, and the errors of opening and writing.
     """
     with open_node(location, path, "r+", storage_options=storage_options) as node:
         names = changed_dimension_names(node, expected, attributes)
-        if not write_attributes(node, expected, attributes, names):
-            raise StoreError(
-                "the attributes were changed by another writer in the meantime: nothing was written"
-            )
+        write_attributes(node, expected, attributes, names)
         paths = (node.path, *(change.array.path for change in names))
         return update_consolidated_above(location, node, paths, storage_options)
 
 
 def write_attributes(
     node: Array | Group, before: Mapping[str, Any], after: Mapping[str, Any], names: Sequence[NameChange]
-) -> bool:
-    """Write dimension names and then attributes. Return whether the stored attributes were still those ``before``;
-    otherwise nothing is written.
+) -> None:
+    """Write dimension names and then attributes. Raises ChangedAttributesError, and leaves all as it was, if the stored
+    attributes are not those ``before`` any more.
 
     The attributes are last: if the program is killed before, the same edit completes the change.
     """
@@ -60,16 +57,11 @@ def write_attributes(
                 written.append(change)
                 change.write()
             node.attrs.put_if_unchanged(before, after)
-        except BaseException as error:
+        except BaseException:
             for change in written:
                 with suppress(ZarrError):
                     change.undo()
-            if isinstance(error, StoreError):
-                node.refresh()
-                if not same_attributes(node.attrs.asdict(), before):
-                    return False
             raise
-    return True
 
 
 def update_consolidated_above(

@@ -7,42 +7,22 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from pathlib import Path
+
+from zarrfs.engine.stores.databases.sqlite import connect
 
 __all__ = ["DBMSQLite3", "is_dbm_sqlite3"]
 
-SQLITE_MAGIC = b"SQLite format 3\0"
-
-BUSY_TIMEOUT_SECONDS = 30.0
-"""How long a writer waits for another process."""
-
 
 def is_dbm_sqlite3(path: str) -> bool:
-    """Return whether a file is an SQLite database with the table of dbm.sqlite3, and not that of SQLiteStore.
-
-    Raises OSError if the file cannot be read.
-    """
-    with open(path, "rb") as file:
-        if file.read(len(SQLITE_MAGIC)) != SQLITE_MAGIC:
-            return False
+    """Return whether a file is an SQLite database with the table of dbm.sqlite3, and not that of SQLiteStore."""
     try:
-        with closing(_connect(path, "ro")) as connection:
+        with closing(connect(path, "ro")) as connection:
             names = connection.execute(
                 "SELECT name FROM sqlite_master WHERE name IN ('Dict', 'zarr')"
             ).fetchall()
     except sqlite3.Error:
         return False
     return names == [("Dict",)]
-
-
-def _connect(path: str, mode: str) -> sqlite3.Connection:
-    return sqlite3.connect(
-        f"{Path(path).as_uri()}?mode={mode}",
-        uri=True,
-        timeout=BUSY_TIMEOUT_SECONDS,
-        isolation_level=None,  # each statement is a separate transaction
-        check_same_thread=False,
-    )
 
 
 class DBMSQLite3:
@@ -52,7 +32,7 @@ class DBMSQLite3:
     """
 
     def __init__(self, path: str, *, read_only: bool) -> None:
-        self._connection = _connect(path, "ro" if read_only else "rw")
+        self._connection = connect(path, "ro" if read_only else "rw")
 
     def get(self, key: bytes) -> bytes | None:
         row = self._connection.execute(

@@ -18,7 +18,7 @@ from zarrfs.engine.stores.databases.base import KeyValueStore
 from zarrfs.engine.stores.regular_files import check_regular_file
 from zarrfs.errors import LocationError, StoreError
 
-__all__ = ["SQLiteStore"]
+__all__ = ["SQLiteStore", "connect"]
 
 T = TypeVar("T")
 
@@ -44,6 +44,17 @@ ERRNO_BY_RESULT_CODE = {
     sqlite3.SQLITE_BUSY: errno.EBUSY,
     sqlite3.SQLITE_TOOBIG: errno.EFBIG,
 }
+
+
+def connect(path: str, mode: str) -> sqlite3.Connection:
+    """Return a connection that any thread can use, one at a time. ``mode`` is that of SQLite: ro, rw or rwc."""
+    return sqlite3.connect(
+        f"{Path(path).as_uri()}?mode={mode}",
+        uri=True,
+        timeout=BUSY_TIMEOUT_SECONDS,
+        isolation_level=None,  # each statement is a separate transaction
+        check_same_thread=False,
+    )
 
 
 class SQLiteStore(KeyValueStore):
@@ -106,19 +117,10 @@ class SQLiteStore(KeyValueStore):
             self._idle.append(connection)
 
     def _open_connection(self) -> sqlite3.Connection:
-        connection = self._connect("ro" if self.read_only else "rwc")
+        connection = connect(self.path, "ro" if self.read_only else "rwc")
         with self._lock:
             self._connections.append(connection)
         return connection
-
-    def _connect(self, mode: str) -> sqlite3.Connection:
-        return sqlite3.connect(
-            f"{Path(self.path).as_uri()}?mode={mode}",
-            uri=True,
-            timeout=BUSY_TIMEOUT_SECONDS,
-            isolation_level=None,  # each statement is a separate transaction
-            check_same_thread=False,
-        )
 
     def _query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         def fetch(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
@@ -153,7 +155,7 @@ class SQLiteStore(KeyValueStore):
     def _recover(self, cause: sqlite3.Error) -> None:
         """Roll back the transaction of a killed writer. SQLite does this when a writable connection reads."""
         try:
-            with closing(self._connect("rw")) as connection:
+            with closing(connect(self.path, "rw")) as connection:
                 connection.execute("SELECT count(*) FROM sqlite_master").close()
         except sqlite3.Error as error:
             raise StoreError(
