@@ -33,6 +33,7 @@ __all__ = [
     "on_files",
     "on_page_markdown",
     "pages",
+    "python_page",
     "tables_page",
 ]
 
@@ -91,15 +92,37 @@ VARIABLES = {
 }
 """The environment variables that zarrfs reads. Those of the libraries for servers are in ``remote-data.md``."""
 
+LOW_SEARCH_RANK = "---\nsearch:\n  boost: 0.3\n---\n\n"
+"""The head of a page whose many docstrings would precede the guides in the results of the search."""
+
 OUTSIDE = re.compile(r"\[([^\]]+)\]\(\.\./([^)#]+)\)")
 """A link from a page in ``docs`` to a file outside of it."""
 
+PACKAGE_SECTIONS: dict[str, tuple[str, ...]] = {
+    "Open": ("open", "open_array", "open_group", "open_consolidated", "Access"),
+    "Arrays": ("Array",),
+    "Groups": ("Group", "tree"),
+    "Create arrays and groups": (
+        *("create_array", "create_group", "group", "array", "zeros", "ones", "full", "empty", "create"),
+        *("from_array", "zeros_like", "ones_like", "full_like", "empty_like", "open_like", "ChunkConstraint"),
+    ),
+    "Save and load": ("save", "save_array", "save_group", "load"),
+    "Copy and consolidate": ("copy", "copy_all", "copy_store", "consolidate_metadata"),
+    "Locks": ("ProcessSynchronizer", "ThreadSynchronizer"),
+}
+"""Heading -> names of the package ``zarrfs``. The exceptions and modules are on other pages."""
+
 PYTHON_MODULES = (
-    "zarrfs",
-    "zarrfs.codecs",
     "zarrfs.storage",
+    "zarrfs.codecs",
     "zarrfs.tools",
+    "zarrfs.importing",
+    "zarrfs.exporting",
+    "zarrfs.mount",
+    "zarrfs.dask",
     "zarrfs.tensorstore",
+    "zarrfs.ngff",
+    "zarrfs.synthetic",
     "zarrfs.testing",
     "zarrfs.errors",
 )
@@ -136,7 +159,8 @@ def pages() -> dict[str, str]:
         "reference/commands.md": commands_page(),
         "reference/tables.md": tables_page(),
         "reference/errors.md": errors_page(),
-        "reference/python.md": _modules("Python", PYTHON_MODULES),
+        "reference/python.md": python_page(),
+        "reference/modules.md": _modules("Python modules", PYTHON_MODULES),
         "reference/extensions.md": _modules("The extension interface", EXTENSION_MODULES),
     }
 
@@ -157,6 +181,21 @@ def commands_page() -> str:
         assert command is not None
         inner = click.Context(command, parent=context, info_name=name, terminal_width=100)
         parts += [f"## zarrfs {name}", _text_block(command.get_help(inner))]
+    return "\n\n".join(parts) + "\n"
+
+
+def python_page() -> str:
+    """Return the reference of the package ``zarrfs``: opening and arrays first."""
+    parts = [
+        "# The package zarrfs",
+        "`import zarrfs` provides these functions and classes, with the names and semantics of zarr-python; "
+        "[Coming from zarr-python](../coming-from-zarr-python.md) lists the differences. The [modules](modules.md) "
+        "have stores, codecs, tools, mounts and Dask. All exceptions are in the table of [error "
+        "classes](errors.md#error-classes).",
+    ]
+    for heading, names in PACKAGE_SECTIONS.items():
+        parts.append(f"## {heading}")
+        parts += [f"::: zarrfs.{name}\n    options:\n      heading_level: 3" for name in names]
     return "\n\n".join(parts) + "\n"
 
 
@@ -254,7 +293,8 @@ def _extras() -> Iterator[tuple[str, str]]:
 
 
 def _modules(title: str, names: Sequence[str]) -> str:
-    return "\n\n".join([f"# {title}", *(f"::: {name}" for name in names)]) + "\n"
+    modules = (f"::: {name}" for name in names)
+    return "\n\n".join([LOW_SEARCH_RANK + f"# {title}", *modules]) + "\n"
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

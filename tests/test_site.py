@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ from types import ModuleType
 
 import pytest
 
+import zarrfs
 from tests.processes import TIMEOUT
 from zarrfs.cli.main import COMMANDS
 from zarrfs.engine.codecs.registry import codec_names
@@ -47,8 +50,13 @@ def test_the_site_is_built_without_warnings(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     html = (tmp_path / "site" / "reference" / "python" / "index.html").read_text(encoding="utf-8")
-    for name in ("zarrfs.open", "zarrfs.create_array", "zarrfs.Array.resize", "zarrfs.storage.Store"):
-        assert f'id="{name}"' in html, name
+    expected = ["zarrfs.open", "zarrfs.Array", "zarrfs.Array.resize", "zarrfs.create_array"]
+    positions = [html.find(f'id="{name}"') for name in expected]
+    assert min(positions) > 0
+    assert positions == sorted(positions), "opening and arrays are first"
+    html = (tmp_path / "site" / "reference" / "modules" / "index.html").read_text(encoding="utf-8")
+    for name in ("storage.Store", "tools.verify", "dask.to_zarr", "errors.MissingChunkError"):
+        assert f'id="zarrfs.{name}"' in html, name
     html = (tmp_path / "site" / "reference" / "errors" / "index.html").read_text(encoding="utf-8")
     assert 'href="../../command-line/"' in html
 
@@ -70,6 +78,17 @@ def test_the_pages_contain_all_commands_views_and_codecs(site_pages: ModuleType)
     assert "`CONTRIBUTING.md` of the source code" in architecture
 
 
+def test_the_reference_contains_all_public_names(site_pages: ModuleType) -> None:
+    """Those of the package, and the modules that users import. The exceptions are in the page of errors."""
+    listed = [name for names in site_pages.PACKAGE_SECTIONS.values() for name in names]
+    public = set(zarrfs.__all__) - {"__version__", *vars(zarrfs.errors)}
+    assert len(listed) == len(set(listed))
+    assert set(listed) == {name for name in public if not isinstance(getattr(zarrfs, name), ModuleType)}
+    pages = site_pages.pages()
+    for name in set(zarrfs.__all__) & set(vars(zarrfs.errors)):
+        assert f"| `{name}` |" in pages["reference/errors.md"]
+
+
 def test_the_settings_are_the_variables_of_the_code(site_pages: ModuleType) -> None:
     files = [file for folder in ("zarrfs", "viewer") for file in (ROOT / folder).rglob("*.py")]
     code = "\n".join(file.read_text(encoding="utf-8") for file in files)
@@ -78,6 +97,29 @@ def test_the_settings_are_the_variables_of_the_code(site_pages: ModuleType) -> N
     assert {"ZARRFS_NATIVE", "XDG_STATE_HOME"} <= read
     page = site_pages.pages()["reference/errors.md"]
     assert {name for name in read if f"`{name}`" not in page} == set()
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("--max-document", "+max document"),
+        ("mount --allow-other", "mount +allow other"),
+        ("--if-exists", "if-exists"),
+        ("--other-machines", "other-machines"),
+        ("mount -bucket fill-value", "mount -bucket fill-value"),
+    ],
+)
+def test_the_search_finds_options(query: str, expected: str) -> None:
+    """lunr, the library of the search, takes a minus before a word for its exclusion."""
+    worker = "class Worker { postMessage(message) { console.log(message.data) } }\n"
+    script = (ROOT / "docs" / "search.js").read_text(encoding="utf-8").replace('"use strict"\n', "")
+    call = f"\nnew Worker().postMessage({{ type: 2, data: {json.dumps(query)} }})"
+    done = subprocess.run(
+        ["node", "-e", worker + script + call], capture_output=True, text=True, check=True, timeout=TIMEOUT
+    )
+    assert done.stdout.strip() == expected
+    assert "extra_javascript: [search.js]" in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
 
 
 def test_every_page_is_in_the_navigation() -> None:
