@@ -76,8 +76,9 @@ EXIT_CODES = {
 VARIABLES = {
     "ZARRFS_NATIVE": "`0` disables the native library",
     "ZARRFS_FUSE_BINDING": "the FUSE binding: `mfusepy` or `fusepy`",
-    "ZARRFS_MAX_DOCUMENT": "the maximum size of metadata documents, in bytes",
-    "ZARRFS_VARIABLE_CHUNK_LIMIT": "the maximum size of chunks of variable-length elements, in bytes",
+    "ZARRFS_MAX_DOCUMENT": "the maximum size of metadata documents, in bytes; by default 67108864 (64 MiB)",
+    "ZARRFS_VARIABLE_CHUNK_LIMIT": "the maximum size of decoded chunks of variable-length elements, in bytes; by "
+    "default 32 MiB and 64 times the encoded size",
     "ZARRFS_PASSWORD": "the password of a URL, if no password file is given (only `zarrfs mount`)",
     "NO_COLOR": "if it is not empty, the output has no colours; the same if `TERM` is `dumb`",
     "FUSE_LIBRARY_NAME": "the name of the FUSE library for mfusepy, by default `fuse3` if it is installed",
@@ -250,15 +251,19 @@ def errors_page() -> str:
         rows.append((f"`{error.__name__}`", shown, _summary(error), REMEDIES[error.__name__]))
     sections = [
         "# Errors and settings",
-        "Every error that a program or user can cause is a `zarrfs.ZarrError`. The classes are also instances of the "
-        "built-in classes that zarr-python raises for the same fault.",
+        "The exceptions of zarrfs, the exit codes of the commands, and the environment variables that are read. The "
+        "library and the commands have no configuration file. The viewer stores its preferences in "
+        "`~/.config/zarrfs/viewer.conf`.",
         "## Error classes",
+        "Every error that a program or user can cause is a `zarrfs.ZarrError`. The classes are also subclasses of the "
+        "built-in exceptions that zarr-python raises for the same fault, so that `except KeyError` works with both.",
         _table(("class", "also a", "meaning", "what to do"), rows),
         "## Exit codes",
         _table(("code", "meaning"), [(f"`{code}`", text) for code, text in EXIT_CODES.items()]),
         "## Environment variables",
         _table(("variable", "meaning"), [(f"`{name}`", text) for name, text in VARIABLES.items()]),
-        "The options of a mount, of the command line and of `open` are in [the command line](../command-line.md).",
+        "[The command line](../command-line.md) lists the options of the commands and of mounts, [the package "
+        "zarrfs](python.md#zarrfs.open) those of `open`, and [caches](../caches.md) the sizes of caches.",
     ]
     return "\n\n".join(sections) + "\n"
 

@@ -69,8 +69,9 @@ class LocalStore(Store):
     """Values in files below ``root``. Keeps no files open. Safe to use from several threads and processes.
 
     With ``durable`` a write returns after the data have reached the disk (fsync). Without it a crash of the machine
-    can lose the latest writes, but each file is either the old one or the new one. With ``allow_external`` symbolic
-    links that lead out of the store are followed.
+    can lose the latest writes and, depending on the file system, leave empty or incomplete files; a crash of the
+    program leaves each file either old or new. With ``allow_external`` symbolic links that lead out of the store are
+    followed.
 
     Raises LocationError if ``root`` exists and is not a directory.
     """
