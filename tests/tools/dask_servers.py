@@ -6,7 +6,7 @@ import errno
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,9 @@ import distributed
 
 from tests.engine.stores.servers import free_port, wait_for
 from tests.processes import TIMEOUT, running
+from zarrfs.engine.codecs.limits import variable_limit
+from zarrfs.engine.formats.json_document import current_limit
+from zarrfs.engine.native.library import native_library
 from zarrfs.engine.stores.local import LocalStore
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,6 +28,7 @@ __all__ = [
     "ProcessLocalStore",
     "RecordItem",
     "SlowItem",
+    "WorkerSettings",
     "dask_cluster",
     "scheduler",
     "worker",
@@ -32,11 +36,13 @@ __all__ = [
 
 
 @contextmanager
-def _process(*arguments: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def _process(
+    *arguments: str, log: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
     with open(log, "wb") as file:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}
         command = [sys.executable, "-m", *arguments]
-        with running(command, stdout=file, stderr=file, env=environment) as process:
+        with running(command, stdout=file, stderr=file, env=environment, cwd=log.parent) as process:
             yield process
 
 
@@ -60,20 +66,28 @@ def scheduler(log: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
 
 
 @contextmanager
-def worker(address: str, log: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a worker with one thread. It may not have registered yet: use ``Client.wait_for_workers``."""
+def worker(
+    address: str, log: Path, *options: str, environment: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a worker with one thread. It may not have registered yet: use ``Client.wait_for_workers``. ``environment``
+    has variables that this process does not have.
+    """
     arguments = ("distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
-    with _process(*arguments, "--local-directory", str(log.parent), *options, log=log) as process:
+    directory = ("--local-directory", str(log.parent))
+    with _process(*arguments, *directory, *options, log=log, environment=environment) as process:
         yield process
 
 
 @contextmanager
-def dask_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
-    """Start a scheduler and workers. Yield the address."""
+def dask_cluster(
+    folder: Path, workers: int = 2, environment: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """Start a scheduler and workers, with this environment of theirs. Yield the address."""
     with ExitStack() as processes:
         address, _ = processes.enter_context(scheduler(folder / "scheduler.log"))
         for number in range(workers):
-            processes.enter_context(worker(address, folder / f"worker{number}.log"))
+            log = folder / f"worker{number}.log"
+            processes.enter_context(worker(address, log, environment=environment))
         with distributed.Client(address, set_as_default=False) as client:
             client.wait_for_workers(workers, timeout=TIMEOUT)
         yield address
@@ -156,3 +170,11 @@ class SlowItem:
             sum(number * number for number in range(1_000_000))
         with open(self.path, "a", encoding="ascii") as file:
             file.write(f"{item}\n")
+
+
+@dataclass(frozen=True)
+class WorkerSettings:
+    """Returns the settings that apply to a task on its worker."""
+
+    def __call__(self, item: int) -> tuple[int, int, bool]:
+        return current_limit(), variable_limit(0), native_library() is not None

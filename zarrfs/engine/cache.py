@@ -74,6 +74,9 @@ class ChunkCache:
         self._recent_reads: OrderedDict[Hashable, float] = OrderedDict()
         self._lock = threading.Lock()
 
+    def __reduce__(self) -> tuple[type[ChunkCache], tuple[int]]:
+        return ChunkCache, (self.capacity,)  # nodes that are pickled together share an empty cache
+
     @property
     def capacity(self) -> int:
         """The capacity in bytes. Setting it evicts entries immediately."""
@@ -107,9 +110,7 @@ class ChunkCache:
             return entry[1]
 
     def put(self, key: Hashable, stamp: Hashable, value: Any, nbytes: int) -> None:
-        """Add a value of ``nbytes`` bytes. A value larger than half the capacity is not added, because it would evict
-        most of the other entries.
-        """
+        """Add a value of ``nbytes`` bytes, unless it is larger than half the capacity: it would evict most entries."""
         if nbytes * 2 > self._capacity:
             return
         with self._lock:
@@ -120,9 +121,8 @@ class ChunkCache:
             self._evict()
 
     def make_room(self, nbytes: int, used: Iterable[Hashable] = ()) -> None:
-        """Remove the least recently used entries until ``nbytes`` bytes can be added. Call this before allocating them.
-
-        Entries with the keys ``used`` remain.
+        """Remove the least recently used entries, except those of ``used``, until ``nbytes`` bytes can be added. Call
+        this before allocating them.
         """
         with self._lock:
             surplus = self._nbytes + nbytes - self._capacity

@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from zarrfs.engine.codecs.base import CodecError
 
@@ -17,8 +18,10 @@ __all__ = [
     "VARIABLE_LIMIT_VARIABLE",
     "bounded",
     "check_size",
+    "configured_variable_limit",
     "intermediate_limit",
     "limit_error",
+    "replaced_variable_limit",
     "size_error",
     "variable_limit",
 ]
@@ -36,6 +39,8 @@ MIN_ENCODED_LIMIT = 64 << 20
 """Encoded chunks of up to this many bytes are accepted for decoded chunks of any size."""
 
 _local = threading.local()
+
+_replacement: ContextVar[int | None] = ContextVar("zarrfs_variable_chunk_limit", default=None)
 
 
 def intermediate_limit(largest: int) -> int:
@@ -57,10 +62,30 @@ def bounded(limit: int) -> Iterator[None]:
         _local.bound = outer
 
 
+@contextmanager
+def replaced_variable_limit(nbytes: int | None) -> Iterator[None]:
+    """Use this number of bytes instead of ``VARIABLE_LIMIT_VARIABLE`` within the context; None changes nothing."""
+    token = _replacement.set(_replacement.get() if nbytes is None else nbytes)
+    try:
+        yield
+    finally:
+        _replacement.reset(token)
+
+
+def configured_variable_limit() -> int | None:
+    """Return the limit that ``replaced_variable_limit`` or ``VARIABLE_LIMIT_VARIABLE`` sets, or None."""
+    replacement = _replacement.get()
+    if replacement is not None:
+        return replacement
+    setting = os.environ.get(VARIABLE_LIMIT_VARIABLE, "")
+    return int(setting) if setting.isdigit() else None
+
+
 def variable_limit(encoded_size: int) -> int:
     """Return the limit of the decoded size for ``encoded_size`` bytes when the decoded size is unknown."""
-    setting = os.environ.get(VARIABLE_LIMIT_VARIABLE, "")
-    limit = int(setting) if setting.isdigit() else MIN_LIMIT + EXPANSION * encoded_size
+    limit = configured_variable_limit()
+    if limit is None:
+        limit = MIN_LIMIT + EXPANSION * encoded_size
     bound: int | None = getattr(_local, "bound", None)
     return limit if bound is None else min(limit, bound)
 

@@ -28,6 +28,7 @@ __all__ = [
     "MAX_DEPTH",
     "MAX_DOCUMENT",
     "MAX_NODE_DOCUMENT",
+    "configured_limit",
     "convert_unexpected_errors",
     "current_limit",
     "document_limit",
@@ -82,20 +83,29 @@ _DEPTH[[ord("["), ord("{")]] = 1
 _DEPTH[[ord("]"), ord("}")]] = -1
 
 
-def default_limit() -> int:
-    """Return the default document limit: the value of ``LIMIT_VARIABLE``, or ``MAX_DOCUMENT``. Raises MetadataError."""
+def _limit_of_environment() -> int | None:
     text = os.environ.get(LIMIT_VARIABLE, "").strip()
     if not text:
-        return MAX_DOCUMENT
+        return None
     if not text.isdecimal() or not int(text):
         raise MetadataError(f"{LIMIT_VARIABLE} is {text!r}; expected a number of bytes of at least 1")
     return int(text)
 
 
+def default_limit() -> int:
+    """Return the default document limit: the value of ``LIMIT_VARIABLE``, or ``MAX_DOCUMENT``. Raises MetadataError."""
+    return _limit_of_environment() or MAX_DOCUMENT
+
+
+def configured_limit() -> int | None:
+    """Return the document limit that the current context or ``LIMIT_VARIABLE`` sets, or None. Raises MetadataError."""
+    limit = _limit.get()
+    return _limit_of_environment() if limit is None else limit
+
+
 def current_limit() -> int:
     """Return the maximum document size, in bytes, that applies in the current context."""
-    limit = _limit.get()
-    return default_limit() if limit is None else limit
+    return configured_limit() or MAX_DOCUMENT
 
 
 @contextmanager

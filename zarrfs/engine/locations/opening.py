@@ -136,11 +136,14 @@ def _is_spec(text: str) -> bool:
     )
 
 
-def split_options(options: Options, source: Location, target: Location) -> tuple[Options, Options]:
+def split_options(
+    options: Options, source: Location, target: Location, *, both_external: bool = False
+) -> tuple[Options, Options]:
     """Split storage options that were given once into those for the source and those for the target of a copy.
 
     Each location gets the options that it accepts. Both get the options that neither accepts, so that opening them
-    raises an error.
+    raises an error. The target gets ``allow_external`` only if ``both_external`` is true, for two locations that are
+    only read.
     """
     if not options:
         return None, None
@@ -151,7 +154,9 @@ def split_options(options: Options, source: Location, target: Location) -> tuple
     is_any_remote = is_source_remote or is_target_remote
     return (
         external | others if is_source_remote or not is_any_remote else external or None,
-        durable | (others if is_target_remote or not is_any_remote else {}),
+        durable
+        | (external if both_external else {})
+        | (others if is_target_remote or not is_any_remote else {}),
     )
 
 

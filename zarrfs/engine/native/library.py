@@ -11,8 +11,9 @@ from __future__ import annotations
 import ctypes
 import os
 import zlib
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +23,15 @@ from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.native.build import LIBRARY_NAME
 from zarrfs.engine.native.structures import DECODERS, STRUCTURES, VERSION, FunctionsStructure, ReadStructure
 
-__all__ = ["DISABLING_VARIABLE", "NativeLibrary", "describe", "load_library", "native_library"]
+__all__ = [
+    "DISABLING_VARIABLE",
+    "NativeLibrary",
+    "describe",
+    "is_disabled",
+    "load_library",
+    "native_library",
+    "native_library_disabled",
+]
 
 DISABLING_VARIABLE = "ZARRFS_NATIVE"
 """The environment variable that disables the native library if its value is 0."""
@@ -243,9 +252,27 @@ def _loaded() -> tuple[NativeLibrary | None, str]:
     return _loaded_library.get("") or _loaded_library.setdefault("", load_library())
 
 
+_disabled: ContextVar[bool] = ContextVar("zarrfs_native_disabled", default=False)
+
+
+@contextmanager
+def native_library_disabled(disabled: bool = True) -> Iterator[None]:
+    """Do not use the library within the context. If ``disabled`` is False, nothing changes."""
+    token = _disabled.set(disabled or _disabled.get())
+    try:
+        yield
+    finally:
+        _disabled.reset(token)
+
+
 def native_library() -> NativeLibrary | None:
     """Return the library of the installed package, or None if it is not available or disabled."""
-    return _loaded()[0]
+    return None if _disabled.get() else _loaded()[0]
+
+
+def is_disabled() -> bool:
+    """Return whether ``DISABLING_VARIABLE`` or ``native_library_disabled`` disables the library."""
+    return _disabled.get() or os.environ.get(DISABLING_VARIABLE) == "0"
 
 
 def describe() -> tuple[bool, str]:

@@ -41,23 +41,26 @@ def reopen_node(
     path: str,
     read_only: bool,
     access: Access,
-    cache_size: int | None = None,
+    cache: ChunkCache | None = None,
 ) -> Any:
     """Return the node at a path of a store. Unpickling calls this function; the metadata are read from the store.
 
-    ``cache_size`` is the capacity of a new cache in bytes; None uses the shared cache. Raises NodeNotFoundError if the
-    node was deleted, NodeTypeError if there is a node of the other kind.
+    ``cache`` None is the shared cache of the process. Raises NodeNotFoundError if the node was deleted, NodeTypeError
+    if there is a node of the other kind.
     """
     where = f"{store.url}/{path}".rstrip("/")
     spec = formats.read_node(store, path, **access.reading)
     if spec is None:
-        raise NodeNotFoundError(f"{where}: the node was deleted after it was pickled")
+        raise NodeNotFoundError(
+            f"{where}: the node that was pickled does not exist here: it was deleted, or this process accesses other "
+            "data by this name"
+        )
     if not isinstance(spec, kind.spec_type):
         found, expected = ("group", "array") if kind.spec_type is ArraySpec else ("array", "group")
         raise NodeTypeError(
             f"{where}: found a {found}, expected the {expected} that was pickled; open it again"
         )
-    cache = default_cache() if cache_size is None else ChunkCache(cache_size)
+    cache = default_cache() if cache is None else cache
     node = kind(store, path, spec, cache, read_only or store.read_only, access)
     return node._share_store(OpenStore(store))
 
@@ -203,8 +206,8 @@ class StoredNode(Generic[Spec]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the store, the path and the options. Unpickling reads the metadata again; a private cache is empty."""
-        cache_size = None if self._cache is default_cache() else self._cache.capacity
-        return reopen_node, (type(self), self._store, self._path, self._read_only, self._access, cache_size)
+        cache = None if self._cache is default_cache() else self._cache
+        return reopen_node, (type(self), self._store, self._path, self._read_only, self._access, cache)
 
     # -- closing -----------------------------------------------------------------------------------------------
 

@@ -76,7 +76,9 @@ def verify(
     it cannot be written, or if the cluster was lost. Problems of the data are not raised.
     """
     check_task_timeout(dask, task_timeout)
-    own, others = split_options(storage_options, location, location if other is None else other)
+    own, others = split_options(
+        storage_options, location, location if other is None else other, both_external=True
+    )
     node = open_node(location, storage_options=None if own is None else dict(own), cache_size=0)
     hint = (
         f"continue with {option('resume')} and the same report file"

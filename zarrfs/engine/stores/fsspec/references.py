@@ -24,6 +24,7 @@ __all__ = [
     "is_local_url",
     "local_path",
     "resolve_relative_targets",
+    "with_absolute_path",
 ]
 
 LOCAL_PROTOCOLS = ("", "file", "local")
@@ -39,6 +40,18 @@ def is_local_url(url: str, protocol: str | None = None) -> bool:
 def local_path(url: str) -> str:
     """Return the path of a local URL or path."""
     return os.path.expanduser(url.partition("://")[2] if _scheme(url) else url)
+
+
+def with_absolute_path(url: str) -> str:
+    """Return a URL, or a chain of URLs, in which the path of a local file is absolute. Processes that open it have
+    different working directories.
+    """
+    chain, separator, last = url.rpartition("::")
+    if not (_scheme(last) and is_local_url(last)):
+        return url
+    path = local_path(last)
+    absolute = os.path.abspath(path) + ("/" if path.endswith("/") and path.strip("/") else "")
+    return f"{chain}{separator}{_scheme(last)}://{absolute}"
 
 
 def find_reference_file_system(file_system: Any) -> Any | None:

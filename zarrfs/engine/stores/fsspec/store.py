@@ -22,6 +22,7 @@ from zarrfs.engine.stores.fsspec.file_systems import open_file_system
 from zarrfs.engine.stores.fsspec.prefetching import PrefetchingStore, PrefetchQueue
 from zarrfs.engine.stores.fsspec.presence import error_hint, failure_reason
 from zarrfs.engine.stores.fsspec.protocols import copy_options, redact_url
+from zarrfs.engine.stores.fsspec.references import with_absolute_path
 from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
 from zarrfs.errors import ReadOnlyError, StoreError
 
@@ -58,7 +59,7 @@ class RemoteStore(Store):
         allow_external: bool = False,
     ) -> None:
         self.allow_external = allow_external
-        self._original_url, self._storage_options = url, copy_options(storage_options)
+        self._original_url, self._storage_options = with_absolute_path(url), copy_options(storage_options)
         self._display_url = redact_url(url)
         opened = open_file_system(url, self._storage_options, allow_external=allow_external)
         self._reference_policy = opened.reference_policy

@@ -13,6 +13,7 @@ from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.staging import staging_name
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError, StoreError, UnsupportedError
+from zarrfs.tools.copying.cluster.settings import pickled_with_settings
 from zarrfs.tools.copying.cluster.waiting import ask_worker, request
 from zarrfs.tools.copying.cluster.worker import check_source, check_target, reply_key
 
@@ -132,9 +133,12 @@ def _lost_error(client: Client) -> StoreError:
 
 
 def pickled(value: Any) -> bytes:
-    """Return a value as bytes that a worker can unpickle. Raises UnsupportedError."""
+    """Return a value and the settings of this process as bytes for the workers; see ``unpickled_with_settings``.
+
+    Raises UnsupportedError.
+    """
     try:
-        return pickle.dumps(value)
+        return pickled_with_settings(value)
     except StoreError as error:
         raise UnsupportedError(f"the workers of a Dask cluster cannot use this store: {error}") from error
     except (pickle.PicklingError, TypeError, AttributeError) as error:
@@ -147,5 +151,6 @@ def pickled(value: Any) -> bytes:
 def _worker_error(worker: str, reason: str) -> StoreError:
     return StoreError(
         f"the Dask worker {worker} cannot be used, and nothing was done: {reason}. Every worker must access all "
-        "locations by the same names: a file system that all machines share, a database or a URL"
+        "locations by the same names: a file system that all machines share, a database or a URL. Credentials that are "
+        "not storage options (--storage-option) are those of the worker"
     )

@@ -18,6 +18,7 @@ from zarrfs.engine.parallel import limit_threads
 from zarrfs.errors import StoreError, ZarrError, describe_error
 from zarrfs.logs import logger
 from zarrfs.tools.copying.cluster.results import BatchResult
+from zarrfs.tools.copying.cluster.settings import TaskSettings, unpickled_with_settings
 
 __all__ = ["check_source", "check_target", "reply_key", "run_batch", "running_seconds", "stop_job"]
 
@@ -39,7 +40,7 @@ async def check_source(version: str, payload: bytes, document: str) -> str | Non
 
     def check() -> str | None:
         try:
-            source, _ = pickle.loads(payload)
+            _, (source, _) = unpickled_with_settings(payload)
         except ZarrError as error:
             return str(error)
         if repr(source.metadata) != document:
@@ -56,7 +57,7 @@ async def check_target(payload: bytes, probe_key: str, dask_worker: Any) -> str 
 
     def reply() -> str | None:
         try:
-            _, target = pickle.loads(payload)
+            _, (_, target) = unpickled_with_settings(payload)
             if target.get(probe_key) is None:
                 return f"it cannot read what this process writes to {target.url}"
             target.set(reply_key(probe_key, dask_worker.address), b"")
@@ -68,9 +69,8 @@ async def check_target(payload: bytes, probe_key: str, dask_worker: Any) -> str 
 
 
 @lru_cache(maxsize=4)
-def _unpickled(payload: bytes) -> Callable[[Any], object]:
-    work: Callable[[Any], object] = pickle.loads(payload)
-    return work
+def _unpickled(payload: bytes) -> tuple[TaskSettings, Callable[[Any], object]]:
+    return unpickled_with_settings(payload)
 
 
 def run_batch(payload: bytes, job: str, key: str, items: Sequence[Any], keeps_values: bool) -> BatchResult:
@@ -86,8 +86,8 @@ def run_batch(payload: bytes, job: str, key: str, items: Sequence[Any], keeps_va
     stopped_by: ZarrError | OSError | MemoryError | None = None
     try:
         _note_start(job, key)
-        work = _unpickled(payload)
-        with limit_threads(1):  # each thread of the worker runs a task of its own
+        settings, work = _unpickled(payload)
+        with settings.applied(), limit_threads(1):  # each thread of the worker runs a task of its own
             for item in items:
                 if job in _stopped_jobs:
                     break
