@@ -93,7 +93,7 @@ VARIABLES = {
 }
 """The environment variables that zarrfs reads. Those of the libraries for servers are in ``remote-data.md``."""
 
-LOW_SEARCH_RANK = "---\nsearch:\n  boost: 0.3\n---\n\n"
+LOW_SEARCH_RANK = "---\nsearch:\n  boost: 0.01\n---\n\n"
 """The head of a page whose many docstrings would precede the guides in the results of the search."""
 
 OUTSIDE = re.compile(r"\[([^\]]+)\]\(\.\./([^)#]+)\)")
@@ -188,7 +188,7 @@ def commands_page() -> str:
 def python_page() -> str:
     """Return the reference of the package ``zarrfs``: opening and arrays first."""
     parts = [
-        "# The package zarrfs",
+        LOW_SEARCH_RANK + "# The package zarrfs",
         "`import zarrfs` provides these functions and classes, with the names and semantics of zarr-python; "
         "[Coming from zarr-python](../coming-from-zarr-python.md) lists the differences. The [modules](modules.md) "
         "have stores, codecs, tools, mounts and Dask. All exceptions are in the table of [error "
