@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -28,6 +29,8 @@ from zarrfs.synthetic import make_picture, write_image
 from zarrfs.testing import FailingStore, LatencyStore
 
 OpenInWindow = Callable[[object], MainWindow]
+
+DOCUMENTS = Path(__file__).resolve().parents[3] / "docs"
 
 
 @pytest.fixture(scope="module")
@@ -334,6 +337,15 @@ def test_every_action_has_a_shortcut_and_a_palette_entry(qtbot: QtBot, window: M
     assert [key.toString() for key in window.actions_by_name["keys"].shortcuts()] == ["?", "F1"]
     file_menu = window.actions_by_name["quit"].associatedObjects()
     assert [menu.actions()[-1].text() for menu in file_menu if isinstance(menu, QMenu)] == ["&Close"]
+
+
+def test_the_documents_name_shortcuts_that_exist(window: MainWindow) -> None:
+    """Those after a title in bold, such as **Undo** (Ctrl+Z)."""
+    actions = dict(key_help(window.actions_by_name))
+    text = " ".join((DOCUMENTS / name).read_text("utf-8") for name in ("viewer-images.md", "live-data.md"))
+    documented = re.findall(r"\*\*([^*]+)\*\*\s+\(((?:Ctrl\+|Shift\+|Alt\+)*(?:[A-Z,?]|F\d+))\)", text)
+    assert ("Undo", "Ctrl+Z") in documented
+    assert [(title, keys) for title, keys in documented if not actions.get(keys, "").startswith(title)] == []
 
 
 def test_view_actions_toggle_chunk_grid_labels_and_theme(
