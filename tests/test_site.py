@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import os
 import re
@@ -18,6 +19,7 @@ import zarrfs
 from tests.processes import TIMEOUT
 from zarrfs.cli.main import COMMANDS
 from zarrfs.engine.codecs.registry import codec_names
+from zarrfs.engine.creation.array_spec import array_spec
 from zarrfs.mount.views.registry import all_views
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -85,6 +87,10 @@ def test_the_reference_contains_all_public_names(site_pages: ModuleType) -> None
     assert len(listed) == len(set(listed))
     assert set(listed) == {name for name in public if not isinstance(getattr(zarrfs, name), ModuleType)}
     pages = site_pages.pages()
+    options = set(
+        re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (.*?) \|", site_pages.python_page(), re.M)))
+    )
+    assert options >= {*inspect.signature(array_spec).parameters, "data", "overwrite", "access"}
     for name in set(zarrfs.__all__) & set(vars(zarrfs.errors)):
         assert f"| `{name}` |" in pages["reference/errors.md"]
 

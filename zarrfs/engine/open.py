@@ -298,10 +298,11 @@ def create_array(
         options: the most common are ``shape`` and ``dtype``, or ``data``; ``chunks`` and ``shards`` (numbers of
             elements per dimension); ``codecs``, or ``filters``, ``serializer`` and ``compressors``; ``fill_value``,
             ``order``, ``dimension_names``, ``dimension_units``, ``attributes``, ``zarr_format``, ``overwrite`` and
-            ``access``. All are described in ``creation.array_spec.array_spec`` and
-            ``nodes.creation.new_nodes.create_array``. With ``write_data=False`` only shape and dtype are taken
-            from ``data``. ``compressor``, ``object_codec``, ``chunk_shape``, ``config``, ``cache_metadata``,
-            ``read_only`` and ``zarr_version`` have the same meaning as in zarr-python.
+            ``access``. ``zarrfs.engine.creation.array_spec.array_spec`` and
+            ``zarrfs.engine.nodes.creation.new_nodes`` describe all of them; the documentation has a table. With
+            ``write_data=False`` only shape and dtype are taken from ``data``. ``compressor``, ``object_codec``,
+            ``chunk_shape``, ``config``, ``cache_metadata``, ``read_only`` and ``zarr_version`` have the same meaning as
+            in zarr-python.
 
     Raises:
         NodeExistsError: there is a node at the path and ``overwrite`` is False.

@@ -56,7 +56,8 @@ def copy(
         name: the name in the destination, by default that of the source. Required if the source is a root.
         shallow: copy the arrays of a group but not its subgroups.
         without_attrs: do not copy attributes.
-        if_exists: see ``IfPresent``.
+        if_exists: what to do if a node exists at the destination: ``"raise"`` an error, ``"replace"`` it, ``"skip"``
+            it, or ``"skip_initialized"``: skip it if all its chunks are stored, and replace it otherwise.
         dry_run: write nothing.
         skip_broken: leave out members whose metadata cannot be read, with a warning. By default they are an error,
             raised before anything is written.

@@ -79,9 +79,12 @@ def array_spec(
         fill_value: the value of elements that were not written; the default is zero. None is undefined in v2, which
             stores ``null``, and zero in other formats.
         order: the memory order within chunks. In v3, ``"F"`` adds a transpose codec.
+        zarr_format: 3, 2, ``"n5"``, or ``"draft2019"`` for the draft of June 2019.
+        attributes: the user attributes.
+        dimension_names: the name of each dimension, None for one without a name.
         dimension_units: the unit of each dimension, for example ``"4 nm"`` (v3, N5).
         dimension_separator: the separator in chunk keys, ``"."`` or ``"/"``; the default depends on the format.
-        zarr_format: 3, 2, ``"n5"``, or ``"draft2019"`` for the draft of June 2019.
+        chunk_key_encoding: the encoding of chunk keys as v3 metadata, instead of ``dimension_separator``.
     """
     formats.check_format(zarr_format)
     features = formats.features(zarr_format)

@@ -59,8 +59,10 @@ def convert(
             ``create_array``.
         memory: the maximum number of bytes of decoded values per thread, unless a single chunk or shard of the target
             is larger; also the size of the cache for decoded source chunks in each process.
-        if_exists: see ``IfExists``.
-        progress, worker_progress: see ``Progress`` and ``WorkerProgress``.
+        if_exists: what to do if a node exists at the target: ``"raise"`` an error, ``"replace"`` it, ``"skip"`` it, or
+            ``"resume"`` an interrupted copy: chunks that exist are not copied again.
+        progress: called with the name of the array, and the decoded bytes that are done and in total.
+        worker_progress: called with the statistics of the workers of ``dask`` whenever they have changed.
         verify: read source and target after the copy, and raise StoreError if they differ.
         dry_run: write nothing. ``estimates`` of the result has the number of tasks, the bytes, and the expected time,
             which is measured with a few tasks whose results stay in memory.

@@ -75,8 +75,10 @@ def build_pyramid(
     Args:
         version: the OME-NGFF version, 0.4 (in Zarr format 2) or 0.5 (in Zarr format 3). The default is 0.5 for a new
             image, else the one of the Zarr format of the array.
-        method: see ``Method``. ``"auto"`` is mode for labels and booleans, mean for other numbers, else nearest. Labels
-            are integers below a group ``labels``, or with ``image-label`` metadata.
+        method: how each window of elements is reduced: ``"mean"``, ``"median"``, ``"max"``, ``"min"``, ``"mode"`` (the
+            most frequent value), or ``"nearest"`` (the first element). ``"auto"`` is mode for labels and booleans, mean
+            for other numbers, else nearest. Labels are integers below a group ``labels``, or with ``image-label``
+            metadata.
         factors: the downsampling factors of each dimension, for all levels, or a sequence of them for each level. By
             default the spatial dimensions are halved, those with the smallest voxel size first, so that anisotropic
             images become isotropic.
@@ -86,11 +88,13 @@ def build_pyramid(
             dimensions. By default those in the metadata of the source.
         name: the name of the image. By default the one in the metadata, or that of the target.
         chunks, shards, compressors: as for ``create_array``; by default those of the source.
-        if_exists: what to do if the target or a level exists.
+        if_exists: what to do if the target or a level exists: ``"raise"``, ``"replace"``, or ``"resume"``, which
+            continues an interrupted run.
         verify: read the levels after they were written, and raise StoreError if they are not as computed.
         memory: the bytes of decoded values per thread, unless the chunks (shards) of one block need more; also the size
             of the cache for decoded chunks of the source.
-        progress, worker_progress: see ``Progress`` and ``WorkerProgress``.
+        progress: called with the name of the array, and the decoded bytes that are done and in total.
+        worker_progress: called with the statistics of the workers of ``dask`` whenever they have changed.
         dry_run: change nothing.
         estimate: in a dry run, run a few tasks to estimate the time and the bytes that each pass would take.
         sample_writes: as for ``convert``.

@@ -25,7 +25,7 @@ class Problem:
 
     Attributes:
         path: the path of the array or group, relative to the verified location.
-        kind: see ``ProblemKind``.
+        kind: ``"corrupt"``, ``"different"``, ``"missing"`` or ``"unreadable"``, as for ``zarrfs verify``.
         message: what was found.
         chunk: the coordinates of the chunk in its grid (the shard's, if the array is sharded), or None for a node.
         key: the key of the chunk in the store.

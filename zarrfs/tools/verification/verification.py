@@ -65,7 +65,8 @@ def verify(
         report_file: a file to which problems are written in the course of the run, as JSON lines.
         resume: continue an interrupted run with the same ``report_file``. Chunks that it lists are not read again.
         memory: the bytes of decoded values per thread, unless one chunk needs more.
-        progress, worker_progress: see ``Progress`` and ``WorkerProgress``.
+        progress: called with the name of the array, and the decoded bytes that are done and in total.
+        worker_progress: called with the statistics of the workers of ``dask`` whenever they have changed.
         storage_options: as for ``open``. Each location gets the options that it supports.
         dask: the address of a Dask scheduler (``tcp://host:8786``) or a ``distributed.Client``, whose workers decode
             and compare. They need zarrfs and access to both locations. This process writes the report.
