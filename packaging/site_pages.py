@@ -215,10 +215,13 @@ def python_page() -> str:
 def tables_page() -> str:
     """Return the tables of views, codecs, stores and extras."""
     views: list[View | DirectoryView] = [*all_views(), *DIRECTORY_VIEWS]
+    classes = {"zip": "ZipStore", **{name: store for name, (_, store) in DATABASES.items()}}
     sections = [
         "# Files, codecs, stores and extras",
-        "This page is generated from the registries of the program.",
+        "What this version supports. The tables are generated from the program.",
         "## Files in a mount",
+        "`ls` shows the files that are listed; the others can be opened by name. [Files of a mount](../mount-files.md) "
+        "states which program reads which file.",
         _table(
             ("suffix", "listed", "description"),
             [
@@ -227,16 +230,18 @@ def tables_page() -> str:
             ],
         ),
         "## Codecs",
+        "In format 2, the codecs of numcodecs have the name without `numcodecs.`, such as `lz4`.",
         _table(("name in Zarr v3 metadata", "kind", "description"), _codecs()),
         "## Data types",
         _table(("names in Zarr v3 metadata", "description"), _data_types()),
         "## Databases and archives",
         _table(
-            ("suffix of a new file", "store"), [(f"`{suffix}`", store) for suffix, store in SUFFIXES.items()]
+            ("suffix of a new file", "store"),
+            [(f"`{suffix}`", f"`{classes[store]}`") for suffix, store in SUFFIXES.items()],
         ),
         _table(
             ("scheme of the URL", "store"),
-            [(f"`{name}://`", store) for name, (_, store) in DATABASES.items()],
+            [(f"`{name}://`", f"`{store}`") for name, (_, store) in DATABASES.items()],
         ),
         "Other schemes are those of fsspec, and of packages that are installed. See [stores](../stores.md).",
         "## Extras",
