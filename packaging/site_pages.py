@@ -122,19 +122,22 @@ OPTION_CLASSES = ("Access", "ChunkConstraint")
 """Classes whose attributes users set. The engine uses their methods."""
 
 PYTHON_MODULES = (
-    "zarrfs.storage",
-    "zarrfs.codecs",
     "zarrfs.tools",
     "zarrfs.importing",
     "zarrfs.exporting",
     "zarrfs.mount",
     "zarrfs.dask",
     "zarrfs.tensorstore",
+    "zarrfs.codecs",
+    "zarrfs.storage",
     "zarrfs.ngff",
     "zarrfs.synthetic",
     "zarrfs.testing",
     "zarrfs.errors",
 )
+
+CONTRACT_MODULES = ("zarrfs.storage", "zarrfs.testing")
+"""Modules whose classes implement one base class. Its members are described there, and not again in each class."""
 
 EXTENSION_MODULES = tuple(
     f"zarrfs.ext.{name}"
@@ -334,8 +337,11 @@ def _extras() -> Iterator[tuple[str, str]]:
 
 
 def _modules(title: str, names: Sequence[str]) -> str:
-    modules = (f"::: {name}" for name in names)
-    return "\n\n".join([LOW_SEARCH_RANK + f"# {title}", *modules]) + "\n"
+    parts = [LOW_SEARCH_RANK + f"# {title}"]
+    for name in names:
+        inherited = "\n    options:\n      inherited_members: false" if name in CONTRACT_MODULES else ""
+        parts.append(f"::: {name}{inherited}")
+    return "\n\n".join(parts) + "\n"
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

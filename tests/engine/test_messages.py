@@ -120,6 +120,8 @@ def test_the_error_for_an_invalid_option_of_open_names_it() -> None:
 def test_the_error_for_invalid_access_and_constraint_values_names_them() -> None:
     with pytest.raises(ValueError, match="concurrency must be an integer of at least 1"):
         zarrfs.Access(concurrency="x")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"max_document must be an integer of at least 1.*'64M'"):
+        zarrfs.Access(max_document="64M")  # type: ignore[arg-type]
     for options, message in (
         ({"shape": 5}, "chunk shape: expected a tuple"),
         ({"shape": ("x",)}, "expected integers of at least -1"),

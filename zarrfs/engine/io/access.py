@@ -77,12 +77,10 @@ class Access:
                 raise ValueError(f"{name} must be a bool, 'open', a time or a timedelta, found {value!r}")
             if isinstance(value, timedelta) and value <= timedelta(0):
                 raise ValueError(f"{name}: a timedelta must be positive, found {value}; True checks always")
-        if self.max_document is not None and self.max_document < 1:
-            raise ValueError(f"max_document must be at least 1, found {self.max_document}")
-        if self.concurrency is not None and (not isinstance(self.concurrency, int) or self.concurrency < 1):
-            raise ValueError(
-                f"concurrency must be an integer of at least 1, or None; found {self.concurrency!r}"
-            )
+        for name in ("max_document", "concurrency"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or value < 1):
+                raise ValueError(f"{name} must be an integer of at least 1, or None; found {value!r}")
 
     @property
     def reading(self) -> dict[str, Any]:
