@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import wait
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dask.config
@@ -35,7 +36,7 @@ from zarrfs.tools import convert, rechunk, verify
 from zarrfs.tools.copying.cluster import checks, waiting
 from zarrfs.tools.copying.cluster import executor as executor_module
 from zarrfs.tools.copying.cluster.executor import ClusterExecutor
-from zarrfs.tools.copying.cluster.submission import TaskMonitor
+from zarrfs.tools.copying.cluster.submission import Submission, TaskMonitor
 from zarrfs.tools.copying.cluster.worker import check_target
 
 KILLS = int(os.environ.get("ZARRFS_KILLS", "2"))
@@ -308,6 +309,66 @@ def test_tasks_of_a_worker_that_hangs_run_on_others_after_the_task_timeout(
     assert f"the worker {address} has a task that has not ended within 1 s" in caplog.text
     if how == "item":
         assert address not in executor.statistics
+
+
+class RecordingClient:
+    """A client that submits nothing and records the workers on which each task may run."""
+
+    def __init__(self) -> None:
+        self.allowed: list[list[str] | None] = []
+
+    def submit(self, *arguments: Any, key: str, workers: list[str] | None, pure: bool) -> Any:
+        self.allowed.append(workers)
+        return SimpleNamespace(key=key)
+
+    def cancel(self, futures: list[Any], force: bool) -> None:
+        pass
+
+
+def test_a_task_does_not_run_again_on_a_worker_on_which_it_has_hung_as_long_as_there_are_others() -> None:
+    client = RecordingClient()
+    submission = Submission(client, b"", False, "abc")  # type: ignore[arg-type]
+    key = submission.submit([1]).key
+    for hanging, allowed in (
+        ("a", ["b", "c"]),
+        ("b", ["c"]),  # "a" responds again
+        ("c", ["a", "b"]),  # there are no others
+    ):
+        submission.avoid(set(), dict.fromkeys("abc", ()))
+        moved = submission.avoid({hanging}, {**dict.fromkeys("abc", ()), hanging: (key,)})
+        assert moved == [(key, hanging)]
+        key = submission.submit_again(key, hanging).key
+        assert client.allowed[-1] == allowed
+    assert submission.tasks[key].hung_on == ("a", "b", "c")
+    submission.avoid(set(), dict.fromkeys("abc", ()))
+    submission.submit([2])
+    assert client.allowed[-1] is None
+
+
+def test_a_task_whose_worker_does_not_send_the_result_runs_on_another_one(
+    cluster: KilledCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.prepare(0)
+    fetch, submit_again = ClusterExecutor._result, Submission.submit_again
+    silent: list[str] = []
+    again: list[frozenset[str] | None] = []
+
+    def result(self: ClusterExecutor, future: Any, *arguments: Any) -> Any:
+        if silent:
+            return fetch(self, future, *arguments)
+        silent.extend(cluster.client.who_has([future])[future.key])
+        return None
+
+    def record(self: Submission, *arguments: Any) -> Any:
+        future = submit_again(self, *arguments)
+        again.append(self.tasks[future.key].allowed)
+        return future
+
+    monkeypatch.setattr(ClusterExecutor, "_result", result)
+    monkeypatch.setattr(Submission, "submit_again", record)
+    ClusterExecutor(cluster.client).run(RecordItem(str(tmp_path / "notes")), range(20), 1, lambda count: None)
+    assert set(map(int, (tmp_path / "notes").read_text().split())) == set(range(20))
+    assert again == [frozenset(cluster.client.nthreads()).difference(silent)]
 
 
 def test_if_all_workers_hang_the_error_states_how_to_resume(

@@ -106,11 +106,12 @@ class ClusterExecutor:
         """
         from distributed import as_completed
 
-        submission = Submission(self.client, pickled(work), on_result is not None)
+        payload, by_worker = pickled(work), self.worker_threads()
+        submission = Submission(self.client, payload, on_result is not None, by_worker)
         monitor = (
             None if self.task_timeout is None else TaskMonitor(self.client, submission.job, self.task_timeout)
         )
-        threads = self._threads()
+        threads = max(1, sum(by_worker.values()))
         batches = Batches(items)
         stall = Stall()
         with deferred_interrupt() as interrupted:
@@ -135,7 +136,7 @@ class ClusterExecutor:
                             continue  # It was submitted again.
                         result = self._result(future, interrupted, stall, submission)
                         if result is None:
-                            in_flight.add(submission.submit_again(future.key, None))
+                            in_flight.add(submission.submit_again(future.key, None, self._holders(future)))
                             continue
                         del submission.tasks[future.key]
                         stall.restart()
@@ -186,7 +187,8 @@ class ClusterExecutor:
     def _timeout_error(self, workers: Sequence[str], submission: Submission) -> StoreError:
         others = "" if submission.usable_workers else ", and there is no other worker"
         return StoreError(
-            f"a task did not end within {self.task_timeout:g} s on the workers {', '.join(workers)} of the Dask "
+            f"a task did not end within {self.task_timeout:g} s on the workers "
+            f"{', '.join(dict.fromkeys(workers))} of the Dask "
             f"cluster at {self.address}{others}; end the processes of workers that hang, start others or use a longer "
             f"{option_name('task_timeout')}, and {self.resume_hint}"
         )
@@ -266,6 +268,13 @@ class ClusterExecutor:
             return self._fetched(fetch)
         finally:
             fetch.cancel()
+
+    def _holders(self, future: Future) -> Sequence[str]:
+        """Return the workers that have the result of a completed task; none if the scheduler does not respond."""
+        with suppress(Exception):
+            holders: Sequence[str] = self._answer(lambda: self.client.who_has([future])).get(future.key, ())
+            return holders
+        return ()
 
     def _fetched(self, fetch: Answer[Any]) -> BatchResult:
         """Return the result of a task that was fetched, or raise the error that ended it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future as Answer
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,12 +27,15 @@ class DaskTask:
         items: the items that it processes.
         allowed: the workers on which it may run, or None for all.
         hung_on: the workers on which it has exceeded the time limit before.
+        excluded: the workers on which it does not run as long as there are others: those in ``hung_on``, and those that
+            did not send its result.
     """
 
     future: Future
     items: Sequence[Any]
     allowed: frozenset[str] | None
     hung_on: tuple[str, ...]
+    excluded: frozenset[str]
 
 
 class Submission:
@@ -44,18 +47,24 @@ class Submission:
         avoided: the workers that hang. No further task is submitted to them.
     """
 
-    def __init__(self, client: Client, payload: bytes, keeps_values: bool) -> None:
+    def __init__(self, client: Client, payload: bytes, keeps_values: bool, workers: Iterable[str]) -> None:
         self.client = client
         self.job = secrets.token_hex(8)
         self.tasks: dict[str, DaskTask] = {}
         self.avoided: set[str] = set()
-        self._workers: frozenset[str] = frozenset()
+        self._workers = frozenset(workers)
         self._payload = payload
         self._keeps_values = keeps_values
 
-    def submit(self, items: Sequence[Any], hung_on: tuple[str, ...] = ()) -> Future:
-        """Submit a task for the items. It may run on any worker that does not hang."""
-        allowed = self._workers - self.avoided if self.avoided else None
+    def submit(
+        self, items: Sequence[Any], hung_on: tuple[str, ...] = (), excluded: frozenset[str] = frozenset()
+    ) -> Future:
+        """Submit a task for the items. It may run on any worker that does not hang and is not in ``excluded``. If all
+        others are excluded, it may run on them.
+        """
+        allowed = None
+        if self.avoided or excluded:
+            allowed = self.usable_workers - excluded or self.usable_workers or None
         key = f"zarrfs-{secrets.token_hex(8)}"
         future = self.client.submit(
             *(run_batch, self._payload, self.job, key, items, self._keeps_values),
@@ -63,16 +72,19 @@ class Submission:
             pure=False,
             workers=None if allowed is None else sorted(allowed),
         )
-        self.tasks[key] = DaskTask(future, items, allowed, hung_on)
+        self.tasks[key] = DaskTask(future, items, allowed, hung_on, excluded)
         return future
 
-    def submit_again(self, key: str, hung_on: str | None) -> Future:
+    def submit_again(self, key: str, hung_on: str | None, silent: Iterable[str] = ()) -> Future:
         """Cancel a task and submit its items as a new task. ``hung_on`` is the worker on which it exceeded the time
-        limit. A result of the cancelled task is ignored, because ``tasks`` no longer contains it.
+        limit, and ``silent`` are workers that did not send its result. It runs on others, if there are any: a worker
+        that responds again can hang again on the same items, which would be another of few attempts. A result of the
+        cancelled task is ignored, because ``tasks`` no longer contains it.
         """
         task = self.tasks.pop(key)
         self.client.cancel([task.future], force=True)
-        return self.submit(task.items, task.hung_on if hung_on is None else (*task.hung_on, hung_on))
+        attempts = task.hung_on if hung_on is None else (*task.hung_on, hung_on)
+        return self.submit(task.items, attempts, task.excluded.union(attempts, silent))
 
     def avoid(
         self, hanging: set[str], processing: Mapping[str, Sequence[str]]
