@@ -15,7 +15,7 @@ import zarrfs
 from tests.cli.test_commands import run
 from zarrfs.cli.main import main
 from zarrfs.cli.values import parse_compressor, parse_numbers, parse_shape
-from zarrfs.errors import MetadataError
+from zarrfs.errors import MetadataError, OptionError
 from zarrfs.tools import build_pyramid
 
 LIMIT = "ZARRFS_MAX_DOCUMENT"
@@ -49,6 +49,13 @@ def placed(arguments: list[str], image: Path, folder: Path) -> list[str]:
         (["convert", "IMAGE", "NEW", "--compressor", "x"], 2, "'--compressor': 'x': unknown codec"),
         (["pyramid", "IMAGE/0", "NEW", "--scale", "0,1"], 2, "scale: expected positive numbers"),
         (["export", "IMAGE", "NEW.tif", "--dtype", "U5"], 2, "--dtype: expected a data type of numbers"),
+        (
+            ["info", "IMAGE", "--storage-option", "x=1"],
+            2,
+            "a directory does not accept the storage option 'x'",
+        ),
+        (["consolidate", "IMAGE/0"], 1, "image.zarr/0 is an array; consolidated metadata belong to a group"),
+        (["consolidate", "IMAGE/0", "--check"], 1, "is an array; consolidated metadata belong to a group"),
         (["edit", "NEW", "--set", "x=1"], 1, "no such file or directory"),
     ],
 )
@@ -128,3 +135,21 @@ def test_the_limit_of_documents_applies_to_each_command(
         CliRunner().invoke(main, [*texts, "--max-document", "10"], catch_exceptions=False)
     assert LIMIT not in os.environ
     assert CliRunner().invoke(main, [*texts, "--max-document", "1M"]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["IMAGE", "IMAGE.zip", "sqlite://IMAGE.sqldb", "sftp://127.0.0.1:1/x", "memory://x"],
+)
+def test_unknown_storage_options_have_the_exit_code_of_incorrect_usage(
+    location: str, image: Path, tmp_path: Path
+) -> None:
+    for suffix in (".zip", ".sqldb"):
+        zarrfs.create_group(f"{image}{suffix}").close()
+    name = "durable" if location.startswith("memory") else "unknown"
+    with pytest.raises(OptionError, match=f"the storage option '{name}'"):
+        CliRunner().invoke(
+            main,
+            ["info", location.replace("IMAGE", str(image)), "--storage-option", f"{name}=1"],
+            catch_exceptions=False,
+        )

@@ -252,7 +252,7 @@ def test_storage_options_are_split_between_source_and_target() -> None:
         {"durable": True},
     )
     assert split_options({"allow_external": True}, "a.zarr", "s3://a/b") == ({"allow_external": True}, {})
-    with pytest.raises(LocationError, match="must be true or false"):
+    with pytest.raises(OptionError, match="must be true or false"):
         open_store({}, storage_options={"allow_external": 5})
     assert isinstance(open_store({}, storage_options={"allow_external": True})[0], MemoryStore)
 

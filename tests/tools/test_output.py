@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zarrfs
+from tests.engine.stores.servers import web_server
 from zarrfs.cli.main import main
 from zarrfs.errors import SelectionError, UnsupportedError
 from zarrfs.storage import MemoryStore
@@ -276,6 +277,15 @@ def test_du_sums_the_stored_sizes(path: Path) -> None:
     (path / "inner" / "zarr.json").write_text("{")
     result = CliRunner().invoke(main, ["du", str(path), "--json"])
     assert (result.exit_code, '"error"' in result.output) == (1, True)
+
+
+def test_du_of_a_web_server_states_that_it_does_not_list(path: Path) -> None:
+    with web_server(path.parent) as web:
+        for below in ("", "/a"):
+            result = CliRunner().invoke(main, ["du", f"{web.url}/{path.name}{below}"])
+            assert result.output == ""
+            assert isinstance(result.exception, UnsupportedError)
+            assert "the stored size is unknown, because a web server does not list" in str(result.exception)
 
 
 def test_du_counts_the_documents_and_chunks_of_the_draft(tmp_path: Path) -> None:

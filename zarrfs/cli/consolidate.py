@@ -6,8 +6,8 @@ import click
 
 from zarrfs.cli.console import safe
 from zarrfs.cli.values import location_options, parse_storage_options
-from zarrfs.engine.open import open_group
 from zarrfs.tools import consolidate_metadata, stale_consolidation
+from zarrfs.tools.consolidation import group_to_consolidate
 
 __all__ = ["command"]
 
@@ -36,7 +36,7 @@ def command(location: str, only_check: bool, storage: tuple[str, ...]) -> None:
         count = sum(1 for path in group.spec.consolidated or () if path)
         click.echo(f"{count} {'node' if count == 1 else 'nodes'}")
         return
-    problems = stale_consolidation(open_group(location, storage_options=options))
+    problems = stale_consolidation(group_to_consolidate(location, storage_options=options))
     for problem in problems:
         click.echo(safe(problem))
     click.echo("out of date" if problems else "up to date")

@@ -9,7 +9,7 @@ import click
 import zarrfs
 from zarrfs.cli.console import print_json, print_table, readable_bytes
 from zarrfs.cli.values import location_options, parse_storage_options
-from zarrfs.errors import describe_error
+from zarrfs.errors import UnsupportedError, describe_error
 from zarrfs.tools.copying.walking import walk
 
 __all__ = ["command"]
@@ -33,7 +33,7 @@ def command(
     The stored size includes metadata. The ratio is the size of the decoded values divided by the stored size. The
     keys of the arrays are listed; no chunk is read.
 
-    The exit code is 1 if the size of an array cannot be determined.
+    The exit code is 1 if the size of an array cannot be determined. A web server does not list keys.
 
     \b
     Examples:
@@ -42,6 +42,11 @@ def command(
     """
     node = zarrfs.open(location, path, storage_options=parse_storage_options(storage))
     with node:
+        if not node.store.listable:
+            raise UnsupportedError(
+                f"{node.store.url}: the stored size is unknown, because a web server does not list its files. Use the "
+                "location of the same data in a file system or bucket. zarrfs info shows the decoded size of an array"
+            )
         rows: list[dict[str, Any]] = []
         for name, member in [("/", node)] if isinstance(node, zarrfs.Array) else walk(node, depth):
             if isinstance(member, zarrfs.Group):

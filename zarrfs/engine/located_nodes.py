@@ -102,7 +102,8 @@ def _not_found_message(store: Store, path: str) -> str:
     listing = store.list_dir(path)
     names = [*listing.prefixes, *listing.keys]
     if not names:
-        return f"{message}; the location is empty"
+        problem = store.missing_container()
+        return f"{message}; the location is empty" if problem is None else f"{where}: {problem}"
     nodes = [
         name for name in listing.prefixes[:50] if formats.read_kind(store, f"{path}/{name}" if path else name)
     ]

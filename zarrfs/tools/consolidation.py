@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.consolidation import Consolidation, DocumentName
@@ -17,12 +17,13 @@ from zarrfs.engine.formats.paths import join
 from zarrfs.engine.nodes.consolidation_warnings import equivalent_specs, forget_warnings
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.open import Location, open_group
+from zarrfs.engine.open import open as open_node
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.document_locks import locked_documents
-from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.errors import MetadataError, NodeTypeError, UnsupportedError
 from zarrfs.logs import logger
 
-__all__ = ["consolidate_metadata", "stale_consolidation", "update_consolidated"]
+__all__ = ["consolidate_metadata", "group_to_consolidate", "stale_consolidation", "update_consolidated"]
 
 
 def consolidate_metadata(
@@ -37,7 +38,7 @@ def consolidate_metadata(
 
     Raises UnsupportedError for a format that has no consolidated metadata.
     """
-    group = open_group(store, path, "r+", storage_options=storage_options, zarr_format=zarr_format)
+    group = group_to_consolidate(store, path, "r+", storage_options=storage_options, zarr_format=zarr_format)
     try:
         _consolidate(group)
         forget_warnings(group.store, group.path)
@@ -45,6 +46,26 @@ def consolidate_metadata(
         if not isinstance(store, Store | Mapping):
             group.store.close()  # completes a zip file
     return open_group(store, path, "r", storage_options=storage_options, zarr_format=zarr_format)
+
+
+def group_to_consolidate(
+    store: Location,
+    path: str | None = "",
+    mode: Literal["r", "r+"] = "r",
+    *,
+    storage_options: dict[str, Any] | None = None,
+    zarr_format: int | str | None = None,
+) -> Group:
+    """Open a group. Raises NodeTypeError for an array."""
+    node = open_node(store, path, mode, storage_options=storage_options, zarr_format=zarr_format)
+    if isinstance(node, Group):
+        return node
+    where = f"{node.store.url}{node.name}".rstrip("/")
+    node.close()
+    raise NodeTypeError(
+        f"{where} is an array; consolidated metadata belong to a group and contain the metadata of its members: give "
+        "the location of a group"
+    )
 
 
 def _consolidate(group: Group) -> None:

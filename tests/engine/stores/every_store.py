@@ -53,7 +53,16 @@ from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.errors import StoreError
 from zarrfs.testing import CountingStore, FailingStore, LatencyStore
 
-__all__ = ["STORES", "ReadOnlyWithWrites", "stop_all_servers"]
+__all__ = [
+    "STORES",
+    "ReadOnlyWithWrites",
+    "azure_options",
+    "gcs_options",
+    "gcs_store",
+    "s3_options",
+    "s3_store",
+    "stop_all_servers",
+]
 
 
 class ReadOnlyWithWrites(ReadOnlyStore):
@@ -172,14 +181,29 @@ def serve_temporary_folder(server: Callable[[Path], AbstractContextManager[str]]
         yield url
 
 
-def azure_store() -> RemoteStore:
+def azure_options() -> dict[str, str]:
+    """Return the storage options of the emulator of Azure. Skips the test if it is not installed."""
     if not AZURITE.exists():
         pytest.skip(
             f"Azurite is not installed ({AZURITE}): packaging/setup.sh installs it if npm is available"
         )
+    return {"connection_string": server_url("azure")}
+
+
+def gcs_options() -> dict[str, str]:
+    """Return the storage options of the emulator of Google Cloud Storage."""
+    return {"endpoint_url": server_url("gcs"), "token": "anon", "project": "tests"}
+
+
+def s3_options() -> dict[str, str]:
+    """Return the storage options of the emulator of S3."""
+    return {"endpoint_url": server_url("s3"), "key": "x", "secret": "x"}
+
+
+def azure_store() -> RemoteStore:
     import adlfs
 
-    options = {"connection_string": server_url("azure")}
+    options = azure_options()
     container = f"c{uuid.uuid4().hex}"
     file_system = adlfs.AzureBlobFileSystem(**options, skip_instance_cache=True)
     file_system.mkdir(container)
@@ -188,7 +212,7 @@ def azure_store() -> RemoteStore:
 
 
 def gcs_store() -> RemoteStore:
-    options = {"endpoint_url": server_url("gcs"), "token": "anon", "project": "tests"}
+    options = gcs_options()
     bucket = f"b{uuid.uuid4().hex}"
     fsspec.filesystem("gs", **options).mkdir(bucket)
     return RemoteStore(f"gs://{bucket}/store", storage_options=options)
@@ -198,7 +222,7 @@ def s3_store() -> RemoteStore:
     import s3fs
 
     bucket = f"b{uuid.uuid4().hex}"
-    options = {"endpoint_url": server_url("s3"), "key": "x", "secret": "x"}
+    options = s3_options()
     s3fs.S3FileSystem(**options).mkdir(bucket)
     return RemoteStore(f"s3://{bucket}/store", storage_options=options)
 

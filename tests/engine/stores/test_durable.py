@@ -14,7 +14,7 @@ import pytest
 import zarrfs
 from zarrfs.engine.locations import open_store, split_options
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.errors import LocationError
+from zarrfs.errors import OptionError
 from zarrfs.tools import convert
 
 SyncCalls = list[tuple[str, str]]
@@ -108,21 +108,21 @@ def test_unknown_options_are_errors(make: Callable[[Path], Any], mode: str, tmp_
     (tmp_path / "directory").mkdir()
     for name in ("a.zip", f"lmdb://{tmp_path}/a.lmdb", f"sqlite://{tmp_path}/a.sqldb"):
         zarrfs.create_group(name if "://" in name else tmp_path / name).store.close()
-    with pytest.raises(LocationError, match="does not accept the storage option 'anon'"):
+    with pytest.raises(OptionError, match="does not accept the storage option 'anon'"):
         open_store(make(tmp_path), mode=mode, storage_options={"anon": True})
 
 
 @pytest.mark.parametrize("location", ["{}/a", "{}/a.zip", "lmdb://{}/a.lmdb"])
 def test_durable_must_be_a_boolean(location: str, tmp_path: Path) -> None:
     for wrong in ("yes", 1, None):
-        with pytest.raises(LocationError, match="must be true or false"):
+        with pytest.raises(OptionError, match="must be true or false"):
             open_store(location.format(tmp_path), mode="a", storage_options={"durable": wrong})
     assert os.listdir(tmp_path) == []
 
 
 def test_remote_stores_refuse_durable() -> None:
     for url in ("memory://x", "s3://bucket/x", "redis://localhost"):
-        with pytest.raises(LocationError, match="storage option 'durable'"):
+        with pytest.raises(OptionError, match="storage option 'durable'"):
             open_store(url, mode="a", storage_options={"durable": True})
 
 
@@ -140,6 +140,6 @@ def test_durable_copies_sync(sync_calls: SyncCalls, tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "a", data=np.arange(4))
     convert(tmp_path / "a", tmp_path / "b", storage_options={"durable": True})
     assert ("directory", "b") in sync_calls
-    with pytest.raises(LocationError, match="does not accept the storage option 'sure'"):
+    with pytest.raises(OptionError, match="does not accept the storage option 'sure'"):
         convert(tmp_path / "a", tmp_path / "c", storage_options={"sure": True})
     assert not (tmp_path / "c").exists()

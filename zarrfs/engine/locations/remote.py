@@ -12,7 +12,7 @@ from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.fsspec.protocols import is_known_protocol
 from zarrfs.engine.stores.fsspec.store import RemoteStore
 from zarrfs.engine.stores.zip.remote import RemoteZipStore
-from zarrfs.errors import LocationError
+from zarrfs.errors import LocationError, OptionError
 
 __all__ = ["open_references", "open_remote"]
 
@@ -30,7 +30,7 @@ def open_remote(
             f"{url}: {scheme!r} URLs are not supported; expected a path, or a URL such as file://, https:// or s3://"
         )
     if "durable" in (storage_options or {}):
-        raise LocationError(
+        raise OptionError(
             f"a {scheme} location does not accept the storage option 'durable'; it applies to local files only"
         )
     path = path_of(url) if scheme == "reference" else ""

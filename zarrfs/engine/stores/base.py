@@ -304,6 +304,12 @@ class Store(ABC):
         """
         return None
 
+    def missing_container(self) -> str | None:
+        """Return a clause that states that the bucket of the store does not exist, and what to do. None: it exists, the
+        server does not tell, or stores of this kind have none. For messages; can take a request.
+        """
+        return None
+
     def usage(self, prefix: str = "") -> Usage:
         """Return the number, size and latest modification of the keys below the prefix. Lists all keys."""
         sizes = [self.size(key) or 0 for key in self.list_prefix(prefix)]

@@ -12,6 +12,7 @@ from zarrfs.engine.locations import Location, open_store
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.errors import LocationNotFoundError
 
 __all__ = ["file_path", "open_for_inspection"]
 
@@ -25,13 +26,16 @@ DBM_SUFFIXES = ("", ".db", ".dat", ".dir", ".pag")
 @contextmanager
 def open_for_inspection(location: Location, options: Mapping[str, Any] | None) -> Iterator[tuple[Store, str]]:
     """Yield a store and the path in it for reading a location, or an empty store if nothing exists there. The store is
-    closed on exit, unless the location is a store.
+    closed on exit, unless the location is a store. Raises LocationNotFoundError if its bucket does not exist.
     """
     if not isinstance(location, str | os.PathLike):
         yield open_store(location, mode="a", storage_options=options)
         return
     store, path = _empty_store(location) or open_store(location, mode="r", storage_options=options)
     with store:
+        problem = store.missing_container()
+        if problem is not None:
+            raise LocationNotFoundError(f"{store.url}: {problem}")
         yield store, path
 
 

@@ -235,6 +235,12 @@ class Backend:
         root_length = len(root) + 1 if root else 0
         return {name.strip("/")[root_length:]: info.get("size") or 0 for name, info in infos.items()}
 
+    def missing_container(self) -> str | None:
+        """Return the name of the bucket of the store with its kind if the server states that it does not exist, else
+        None: also if looking it up is not permitted.
+        """
+        return None
+
     # -- writing -----------------------------------------------------------------------------------------------
 
     def write(self, path: str, data: bytes) -> None:

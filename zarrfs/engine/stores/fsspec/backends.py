@@ -9,7 +9,7 @@ from zarrfs.engine.stores.fsspec.files import LocalBackend, MemoryBackend, Renam
 from zarrfs.engine.stores.fsspec.ftp import FTPBackend
 from zarrfs.engine.stores.fsspec.http import HTTPBackend
 from zarrfs.engine.stores.fsspec.indexed import ArchiveBackend, ReferenceBackend
-from zarrfs.engine.stores.fsspec.objects import AzureBackend, ObjectStorageBackend, S3Backend
+from zarrfs.engine.stores.fsspec.objects import AzureBackend, GoogleBackend, S3Backend
 
 __all__ = ["make_backend"]
 
@@ -19,8 +19,8 @@ BACKENDS: dict[str, type[Backend]] = {
     "ftp": FTPBackend,
     "s3": S3Backend,
     "s3a": S3Backend,
-    "gs": ObjectStorageBackend,
-    "gcs": ObjectStorageBackend,
+    "gs": GoogleBackend,
+    "gcs": GoogleBackend,
     "abfs": AzureBackend,
     "abfss": AzureBackend,
     "az": AzureBackend,

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from zarrfs.engine.stores.databases.base import load_library
-from zarrfs.engine.stores.fsspec.protocols import EXTRAS_BY_PROTOCOL, copy_options, redact_url
+from zarrfs.engine.stores.fsspec.protocols import EXTRAS_BY_PROTOCOL, copy_options, redact_url, unknown_option
 from zarrfs.engine.stores.fsspec.references import (
     ReferencePolicy,
     find_reference_file_system,
@@ -16,10 +16,10 @@ from zarrfs.engine.stores.fsspec.references import (
     resolve_relative_targets,
 )
 from zarrfs.engine.stores.regular_files import check_regular_file
-from zarrfs.errors import LocationError, StoreError
+from zarrfs.errors import LocationError, OptionError, StoreError
 from zarrfs.plugins import install_hint
 
-__all__ = ["OpenedFileSystem", "open_file_system"]
+__all__ = ["OpenedFileSystem", "open_file_system", "raise_for_options"]
 
 
 class OpenedFileSystem(NamedTuple):
@@ -33,8 +33,9 @@ class OpenedFileSystem(NamedTuple):
 def open_file_system(url: str, options: Mapping[str, Any], *, allow_external: bool) -> OpenedFileSystem:
     """Return the file system for a URL or a chain of URLs. ``options`` are those of fsspec and are not changed.
 
-    Raises LocationError if a package is missing, if the file system cannot be opened, or if the archive or the file of
-    references that it reads is a local file that is not a regular file.
+    Raises OptionError for an option that the protocol does not have. Raises LocationError if a package is missing, if
+    the file system cannot be opened, or if the archive or the file of references that it reads is a local file that is
+    not a regular file.
     """
     display_url = redact_url(url)
     protocol = url.partition("://")[0].rpartition("::")[2].lower()
@@ -58,6 +59,7 @@ def open_file_system(url: str, options: Mapping[str, Any], *, allow_external: bo
         advice = f": {install_hint(extra)}" if extra else ""
         raise LocationError(f"{display_url}: a package is missing{advice} ({error})") from error
     except Exception as error:
+        raise_for_options(error, options, display_url)
         raise LocationError(f"{display_url} cannot be opened: {error or type(error).__name__}") from error
     policy = None
     reference_files = find_reference_file_system(file_system)
@@ -68,6 +70,16 @@ def open_file_system(url: str, options: Mapping[str, Any], *, allow_external: bo
         if not allow_external:
             policy = ReferencePolicy(reference_files, origin, origin_protocol)
     return OpenedFileSystem(file_system, root, policy)
+
+
+def raise_for_options(error: BaseException, options: Mapping[str, Any], display_url: str) -> None:
+    """Raise OptionError if an error of a library means that a storage option is unknown."""
+    name = unknown_option(error, options)
+    if name is not None:
+        raise OptionError(
+            f"{display_url}: the storage option {name!r} is unknown; see the documentation of fsspec for the options "
+            f"of this protocol ({error})"
+        ) from error
 
 
 def _options_of_references(options: dict[str, Any]) -> dict[str, Any]:

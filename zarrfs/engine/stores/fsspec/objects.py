@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from zarrfs.engine.stores.base import Buffer, ByteRange
 from zarrfs.engine.stores.fsspec.backend import Backend
 from zarrfs.engine.stores.fsspec.presence import Presence, classify_error
 
-__all__ = ["AzureBackend", "ObjectStorageBackend", "S3Backend"]
+__all__ = ["AzureBackend", "GoogleBackend", "ObjectStorageBackend", "S3Backend"]
 
 
 class ObjectStorageBackend(Backend):
-    """Object storage with suffix ranges, for example Google Cloud Storage."""
+    """Object storage with suffix ranges."""
 
     supports_suffix_ranges = True
     """Whether the last bytes of a value can be fetched without knowing its size."""
+    container_kind = "bucket"
+    """What the service calls the first part of a path."""
+
+    def missing_container(self) -> str | None:
+        name = self.file_system.split_path(self._root)[
+            0
+        ]  # also of ARNs of access points, which contain slashes
+        if not name:
+            return None
+        try:
+            self._look_up_container(name)
+        except Exception as error:
+            # Other errors, such as a missing permission, prove nothing.
+            return f"{self.container_kind} {name!r}" if classify_error(error) is Presence.MISSING else None
+        return None
+
+    def _look_up_container(self, name: str) -> None:
+        """Raise an error that means a missing name if the bucket does not exist. Objects in it are not listed."""
 
     def _fetch_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         buffers = self._fetch_unsized(path, ranges)
@@ -41,14 +60,34 @@ class ObjectStorageBackend(Backend):
         return list(results)
 
 
+class GoogleBackend(ObjectStorageBackend):
+    """Google Cloud Storage."""
+
+    def _look_up_container(self, name: str) -> None:
+        self.file_system.call("GET", "b/{}", name, json_out=True)
+
+
 class AzureBackend(ObjectStorageBackend):
     """Azure Blob Storage."""
 
     supports_suffix_ranges = False
+    container_kind = "container"
+
+    def _look_up_container(self, name: str) -> None:
+        from fsspec.asyn import sync
+
+        async def look_up() -> Any:
+            async with self.file_system.service_client.get_container_client(name) as client:
+                return await client.get_container_properties()
+
+        sync(self.file_system.loop, look_up)
 
 
 class S3Backend(ObjectStorageBackend):
     """S3 and compatible servers."""
+
+    def _look_up_container(self, name: str) -> None:
+        self.file_system.call_s3("head_bucket", Bucket=name)
 
     async def request(self, path: str) -> Buffer:
         value: bytes = await self.file_system._cat_file(path, start=0)  # as in ``_fetch``

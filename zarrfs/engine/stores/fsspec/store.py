@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 from zarrfs.engine.stores.base import IMMUTABLE, Buffer, ByteRange, Listing, Store, Usage, ValueTooLargeError
 from zarrfs.engine.stores.fsspec.backend import Entry
 from zarrfs.engine.stores.fsspec.backends import make_backend
-from zarrfs.engine.stores.fsspec.file_systems import open_file_system
+from zarrfs.engine.stores.fsspec.file_systems import open_file_system, raise_for_options
 from zarrfs.engine.stores.fsspec.prefetching import PrefetchingStore, PrefetchQueue
-from zarrfs.engine.stores.fsspec.presence import error_hint, failure_reason
+from zarrfs.engine.stores.fsspec.presence import Presence, classify_error, error_hint, failure_reason
 from zarrfs.engine.stores.fsspec.protocols import copy_options, redact_url
 from zarrfs.engine.stores.fsspec.references import with_absolute_path
 from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
@@ -100,12 +100,14 @@ class RemoteStore(Store):
         except (StoreError, ValueTooLargeError):
             raise
         except Exception as error:
+            raise_for_options(error, self._storage_options, self._display_url)
             raise self._operation_error(participle, key, error) from error
 
     def _operation_error(self, participle: str, key: str, error: BaseException) -> StoreError:
-        return StoreError(
-            f"{self._display_url}/{key} cannot be {participle}: {failure_reason(error)}{error_hint(error)}"
-        )
+        reason = f"{failure_reason(error)}{error_hint(error)}"
+        if classify_error(error) is Presence.MISSING:
+            reason = self.missing_container() or reason
+        return StoreError(f"{self._display_url}/{key} cannot be {participle}: {reason}")
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -174,6 +176,17 @@ class RemoteStore(Store):
     def usage(self, prefix: str = "") -> Usage:
         sizes = self._list_sizes(prefix)
         return Usage(len(sizes), sum(sizes.values()), None)
+
+    def missing_container(self) -> str | None:
+        self._check_open()
+        with self._backend.lock:
+            container = self._backend.missing_container()
+        if container is None:
+            return None
+        return (
+            f"the {container} does not exist; create it, or check its name, and the server and the account "
+            "(storage options)"
+        )
 
     def _entries(self, prefix: str) -> list[Entry]:
         """Return the entries one level below a prefix, without temporary files."""

@@ -68,6 +68,9 @@ class PrefixStore(Store):
         prefix_length = len(self.prefix) + 1
         return (key[prefix_length:] for key in self.store.list_prefix(self._full_prefix(prefix)))
 
+    def missing_container(self) -> str | None:
+        return self.store.missing_container()
+
     def usage(self, prefix: str = "") -> Usage:
         return self.store.usage(self._full_prefix(prefix))
 

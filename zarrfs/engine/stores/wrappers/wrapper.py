@@ -65,6 +65,9 @@ class WrapperStore(Store):
         self._before("list_prefix", prefix)
         return self.store.list_prefix(prefix)
 
+    def missing_container(self) -> str | None:
+        return self.store.missing_container()
+
     def usage(self, prefix: str = "") -> Usage:
         self._before("usage", prefix)
         return self.store.usage(prefix)

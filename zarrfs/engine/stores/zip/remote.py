@@ -44,7 +44,8 @@ class RemoteZipStore(ArchiveStore):
         self._display_path = self.url
         size = store.size(key)
         if size is None:
-            raise LocationError(f"{self.url} does not exist")
+            problem = store.missing_container()
+            raise LocationError(f"{self.url} does not exist" + (f": {problem}" if problem else ""))
         self._state.size = size
         with (
             self._opening_errors(),

@@ -1,0 +1,112 @@
+"""A bucket or container that does not exist is named in errors. The servers are emulators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from zarrfs_viewer.images.opening import open_with_credentials
+
+import zarrfs
+from tests.engine.stores.every_store import (
+    azure_options,
+    gcs_options,
+    gcs_store,
+    s3_options,
+    s3_store,
+    stop_all_servers,
+)
+from zarrfs.cli.main import main
+from zarrfs.engine.stores.wrappers.prefix import PrefixStore
+from zarrfs.errors import LocationError, LocationNotFoundError, MountError, NodeNotFoundError, StoreError
+from zarrfs.storage import RemoteStore, RetryStore
+
+pytestmark = pytest.mark.emulators
+
+EMPTY = "no Zarr array or group here .* the location is empty"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def servers() -> Iterator[None]:
+    yield
+    stop_all_servers()
+
+
+@pytest.fixture(params=["s3", "gs", "abfs"])
+def missing(request: pytest.FixtureRequest) -> tuple[str, dict[str, str], str]:
+    """The URL of a missing bucket, storage options, and the part of messages that names it."""
+    make_options: Callable[[], dict[str, str]] = {
+        "s3": s3_options,
+        "gs": gcs_options,
+        "abfs": azure_options,
+    }[request.param]
+    kind = "container" if request.param == "abfs" else "bucket"
+    problem = f"the {kind} 'missing' does not exist; create it, or check its name"
+    return f"{request.param}://missing", make_options(), problem
+
+
+def test_reading_from_a_missing_bucket_names_it(
+    missing: tuple[str, dict[str, str], str], tmp_path: Path
+) -> None:
+    url, options, problem = missing
+    arguments = [text for name, value in options.items() for text in ("--storage-option", f"{name}={value}")]
+    for command in (
+        ["tree", url],
+        ["ls", f"{url}/image.zarr"],
+        ["info", f"{url}/image.zarr"],
+        ["du", f"{url}/image.zarr"],
+        ["copy", f"{url}/image.zarr", str(tmp_path / "t.zarr")],
+        ["mount", f"{url}/image.zarr", str(tmp_path)],
+    ):
+        result = CliRunner().invoke(main, [*command, *arguments])
+        assert isinstance(result.exception, MountError if command[0] == "mount" else NodeNotFoundError), (
+            command
+        )
+        assert (
+            str(result.exception)
+            == f"{command[1]}: {problem}, and the server and the account (storage options)"
+        )
+        assert result.output == ""
+    with pytest.raises(LocationError, match=f"{url}/a.zip does not exist: {problem}"):
+        zarrfs.open(f"zip::{url}/a.zip", storage_options=options)
+    with RemoteStore(url, storage_options=options) as store, pytest.raises(NodeNotFoundError, match=problem):
+        open_with_credentials(store, "image.zarr")  # as the viewer opens locations
+
+
+def test_writing_to_a_missing_bucket_names_it(
+    missing: tuple[str, dict[str, str], str], tmp_path: Path
+) -> None:
+    url, options, problem = missing
+    zarrfs.create_array(tmp_path / "s.zarr", data=np.arange(9))
+    for dry_run in (True, False):
+        with pytest.raises(LocationNotFoundError, match=f"^{url}/t.zarr: {problem}"):
+            zarrfs.tools.convert(
+                tmp_path / "s.zarr", f"{url}/t.zarr", storage_options=options, dry_run=dry_run
+            )
+    with RemoteStore(url, storage_options=options) as store:
+        with pytest.raises(StoreError, match=f"^{url}/key cannot be written: {problem}"):
+            store.set("key", b"1")
+        for wrapper in (RetryStore(store), PrefixStore(store, "a")):
+            assert str(wrapper.missing_container()).startswith(problem)
+
+
+@pytest.mark.parametrize("make", [s3_store, gcs_store])
+def test_a_bucket_that_exists_or_that_may_not_be_looked_up_is_not_missing(
+    make: Callable[[], RemoteStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with make() as store:
+        assert store.missing_container() is None
+        with pytest.raises(NodeNotFoundError, match=EMPTY):
+            zarrfs.open(store)
+
+        def refuse(name: str) -> Any:
+            raise PermissionError("Access Denied")
+
+        monkeypatch.setattr(store._backend, "_look_up_container", refuse)
+        assert store.missing_container() is None
+        with pytest.raises(NodeNotFoundError, match=EMPTY):
+            zarrfs.open(store)
