@@ -59,8 +59,8 @@ REMEDIES = {
     "DataShapeError": "Give data of the shape of the selection.",
     "OptionError": "Use the option or value that the message suggests.",
     "KeyNameError": "Use a name without `..`, and without characters that the store does not allow.",
-    "StoreError": "Check the disk, the network and the permissions; try again, and use `--retries` for unreliable "
-    "servers.",
+    "StoreError": "Check the disk, the network and the permissions; try again. For unreliable servers, use `zarrfs "
+    "mount --retries`, or a `RetryStore` in Python.",
     "ReadOnlyError": "Open the location with a mode that permits writing.",
     "IncompleteCopyError": "Repair the members that are named, or skip them with `--skip-broken`.",
     "MountError": "Run `zarrfs doctor`; it examines FUSE, the mount point and the permissions.",
@@ -264,10 +264,11 @@ def errors_page() -> str:
     ]
     rows = []
     for error in classes:
-        bases = [base.__name__ for base in error.__mro__ if base.__module__ == "builtins"]
-        shown = ", ".join(
-            f"`{name}`" for name in bases if name not in ("Exception", "BaseException", "object")
-        )
+        builtin = [base for base in error.__mro__ if base.__module__ == "builtins"]
+        bases = [
+            base for base in builtin if not any(issubclass(other, base) for other in builtin if other != base)
+        ]
+        shown = ", ".join(f"`{base.__name__}`" for base in bases if base is not Exception)
         rows.append((f"`{error.__name__}`", shown, _summary(error), REMEDIES[error.__name__]))
     sections = [
         "# Errors and settings",
