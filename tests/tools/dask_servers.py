@@ -20,6 +20,7 @@ from zarrfs.engine.codecs.limits import variable_limit
 from zarrfs.engine.formats.json_document import current_limit
 from zarrfs.engine.native.library import native_library
 from zarrfs.engine.stores.local import LocalStore
+from zarrfs.tools.copying.cluster import worker as worker_module
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,6 +31,7 @@ __all__ = [
     "SlowItem",
     "WorkerSettings",
     "dask_cluster",
+    "kept_sessions",
     "scheduler",
     "worker",
 ]
@@ -178,3 +180,8 @@ class WorkerSettings:
 
     def __call__(self, item: int) -> tuple[int, int, bool]:
         return current_limit(), variable_limit(0), native_library() is not None
+
+
+def kept_sessions() -> list[str]:
+    """Return the sessions of which this worker keeps stores and caches."""
+    return list(worker_module._functions)

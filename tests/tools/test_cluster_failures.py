@@ -327,7 +327,7 @@ class RecordingClient:
 
 def test_a_task_does_not_run_again_on_a_worker_on_which_it_has_hung_as_long_as_there_are_others() -> None:
     client = RecordingClient()
-    submission = Submission(client, b"", False, "abc")  # type: ignore[arg-type]
+    submission = Submission(client, "", b"", False, "abc")  # type: ignore[arg-type]
     key = submission.submit([1]).key
     for hanging, allowed in (
         ("a", ["b", "c"]),

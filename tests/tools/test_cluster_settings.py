@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 import zarrfs
-from tests.tools.dask_servers import WorkerSettings, dask_cluster
+from tests.tools.dask_servers import RecordItem, WorkerSettings, dask_cluster, kept_sessions
 from zarrfs.cli.main import main
 from zarrfs.engine.codecs.limits import VARIABLE_LIMIT_VARIABLE, variable_limit
 from zarrfs.engine.formats.json_document import LIMIT_VARIABLE, current_limit
@@ -30,6 +30,7 @@ from zarrfs.tools.copying.cluster.settings import (
     pickled_with_settings,
     unpickled_with_settings,
 )
+from zarrfs.tools.copying.cluster.worker import MAX_SESSIONS
 from zarrfs.tools.copying.copy_tasks import CompareBlock, CopyBlock
 from zarrfs.tools.copying.executors import ThreadExecutor
 from zarrfs.tools.pyramids import building
@@ -205,3 +206,25 @@ def test_pickled_nodes_do_not_depend_on_the_working_directory(
     data = pickle.dumps(node)
     monkeypatch.chdir("/")
     assert pickle.loads(data)[...].tolist() == WORDS.tolist()
+
+
+def test_workers_keep_the_stores_and_caches_of_one_run_of_a_command(address: str, folder: Path) -> None:
+    """A hierarchy has one run for each array. The caches of several would take several times the memory."""
+    with distributed.Client(address, set_as_default=False) as client:
+
+        def kept() -> list[str]:
+            return [session for sessions in client.run(kept_sessions).values() for session in sessions]
+
+        before = kept()
+        first, second = ClusterExecutor(client), ClusterExecutor(client)
+        for executor in (first, first, second):
+            executor.run(RecordItem(f"notes{len(executor.statistics)}"), [0], 1, lambda count: None)
+        assert kept() == [*before, first.session, second.session]
+        for executor in (first, second):
+            executor.release()
+        assert kept() == before
+        for number in range(6):
+            ClusterExecutor(client).run(RecordItem(f"notes{number}"), [0], 1, lambda count: None)
+        assert len(kept()) == MAX_SESSIONS
+        run("copy", "s.zarr", "t.zarr", "--allow-external", "--max-document", "1M", "--dask", address)
+        assert len(kept()) == MAX_SESSIONS - 1

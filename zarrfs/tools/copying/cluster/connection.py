@@ -62,7 +62,9 @@ def connect_cluster(
     if isinstance(dask, distributed.Client):
         if dask.asynchronous:
             raise UnsupportedError(f"{dask} is asynchronous; expected a synchronous client")
-        yield ClusterExecutor(dask, resume_hint, task_timeout, on_statistics)
+        executor = ClusterExecutor(dask, resume_hint, task_timeout, on_statistics)
+        yield executor
+        executor.release()
         return
     if not isinstance(dask, str) or not dask:
         raise LocationError(
@@ -81,7 +83,9 @@ def connect_cluster(
     log.addFilter(_is_no_cancellation)
     try:
         with client:
-            yield ClusterExecutor(client, resume_hint, task_timeout, on_statistics)
+            executor = ClusterExecutor(client, resume_hint, task_timeout, on_statistics)
+            yield executor
+            executor.release()  # not after an error: the cluster may be lost
     finally:
         log.removeFilter(_is_no_cancellation)
 

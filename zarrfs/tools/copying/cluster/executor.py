@@ -7,6 +7,7 @@ they can be distinguished from errors of Dask and are raised unchanged in this p
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ from zarrfs.tools.copying.cluster.checks import check_source_on_workers, check_w
 from zarrfs.tools.copying.cluster.results import BatchResult, Statistics, WorkerStatistics
 from zarrfs.tools.copying.cluster.submission import Submission, TaskMonitor
 from zarrfs.tools.copying.cluster.waiting import Stall, ask_worker, deferred_interrupt, request
-from zarrfs.tools.copying.cluster.worker import stop_job
+from zarrfs.tools.copying.cluster.worker import end_session, stop_job
 from zarrfs.tools.copying.option_names import option_name
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ REQUEST_SECONDS = 60.0
 STOP_SECONDS = 10.0
 """The time for the end of running tasks after an interruption or an error, unless the task timeout is longer."""
 
+RELEASE_SECONDS = 2.0
+"""The time within which the workers release what they keep."""
+
 MAX_ATTEMPTS = 3
 """The number of workers on which a task may exceed the time limit."""
 
@@ -62,6 +66,7 @@ class ClusterExecutor:
     """Runs tasks on the workers of a Dask cluster, which need the same version of zarrfs and access to the stores.
 
     Attributes:
+        session: the name of this executor on the workers.
         task_timeout: the time limit in seconds for one item on a worker; None: no limit. If it is exceeded, another
             worker processes the items of the Dask task.
         statistics: the statistics of each worker, by its address.
@@ -79,6 +84,7 @@ class ClusterExecutor:
         self.on_statistics = on_statistics
         self.resume_hint = resume_hint
         self.task_timeout = task_timeout
+        self.session = secrets.token_hex(8)
         self.statistics: dict[str, WorkerStatistics] = {}
         self.address: str = client.scheduler.address
 
@@ -107,7 +113,7 @@ class ClusterExecutor:
         from distributed import as_completed
 
         payload, by_worker = pickled(work), self.worker_threads()
-        submission = Submission(self.client, payload, on_result is not None, by_worker)
+        submission = Submission(self.client, self.session, payload, on_result is not None, by_worker)
         monitor = (
             None if self.task_timeout is None else TaskMonitor(self.client, submission.job, self.task_timeout)
         )
@@ -159,6 +165,15 @@ class ClusterExecutor:
             finally:
                 if monitor is not None:
                     monitor.close()
+
+    def release(self) -> None:
+        """Let the workers release the stores and caches of the runs. Those that do not respond keep them."""
+        with suppress(Exception):
+            answer = request(
+                self.client, lambda: self.client.run(end_session, self.session, on_error="return")
+            )
+            wait([answer], RELEASE_SECONDS)
+            answer.cancel()
 
     def _resubmit(self, submission: Submission, monitor: TaskMonitor) -> list[Future]:
         """Resubmit the tasks of workers that hang, to run on other workers. Return their futures.

@@ -42,13 +42,17 @@ class Submission:
     """The Dask tasks of one run that have no result yet.
 
     Attributes:
+        session: the name of the command on the workers; see ``run_batch``.
         job: the name of the run on the workers.
         tasks: the tasks, by the key of Dask.
         avoided: the workers that hang. No further task is submitted to them.
     """
 
-    def __init__(self, client: Client, payload: bytes, keeps_values: bool, workers: Iterable[str]) -> None:
+    def __init__(
+        self, client: Client, session: str, payload: bytes, keeps_values: bool, workers: Iterable[str]
+    ) -> None:
         self.client = client
+        self.session = session
         self.job = secrets.token_hex(8)
         self.tasks: dict[str, DaskTask] = {}
         self.avoided: set[str] = set()
@@ -67,7 +71,7 @@ class Submission:
             allowed = self.usable_workers - excluded or self.usable_workers or None
         key = f"zarrfs-{secrets.token_hex(8)}"
         future = self.client.submit(
-            *(run_batch, self._payload, self.job, key, items, self._keeps_values),
+            *(run_batch, self._payload, self.session, self.job, key, items, self._keeps_values),
             key=key,
             pure=False,
             workers=None if allowed is None else sorted(allowed),

@@ -7,10 +7,9 @@ import hashlib
 import pickle
 import threading
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from typing import Any
 
 from zarrfs._version import __version__
@@ -20,13 +19,29 @@ from zarrfs.logs import logger
 from zarrfs.tools.copying.cluster.results import BatchResult
 from zarrfs.tools.copying.cluster.settings import TaskSettings, unpickled_with_settings
 
-__all__ = ["check_source", "check_target", "reply_key", "run_batch", "running_seconds", "stop_job"]
+__all__ = [
+    "check_source",
+    "check_target",
+    "end_session",
+    "reply_key",
+    "run_batch",
+    "running_seconds",
+    "stop_job",
+]
 
 _running_tasks: dict[str, dict[str, float]] = {}
 """The running Dask tasks of this process: job -> key of the task -> the time at which its current item was started."""
 
 _stopped_jobs: deque[str] = deque(maxlen=64)
 """Jobs of which no further item is started, because a task may arrive after its cancellation."""
+
+MAX_SESSIONS = 4
+"""The maximum number of sessions of which a worker keeps a function. Some end without ``end_session``."""
+
+_functions: OrderedDict[str, tuple[bytes, TaskSettings, Callable[[Any], object]]] = OrderedDict()
+"""The payload, settings and function of the last run of each session: a command, whose runs follow each other. The
+functions of earlier runs would keep caches of decoded chunks, each of which can be as large as the memory of a run.
+"""
 
 _changed = threading.Condition()
 
@@ -68,13 +83,32 @@ async def check_target(payload: bytes, probe_key: str, dask_worker: Any) -> str 
     return await asyncio.to_thread(reply)
 
 
-@lru_cache(maxsize=4)
-def _unpickled(payload: bytes) -> tuple[TaskSettings, Callable[[Any], object]]:
-    return unpickled_with_settings(payload)
+def _unpickled(session: str, payload: bytes) -> tuple[TaskSettings, Callable[[Any], object]]:
+    """Return the settings and the function of a payload, the same objects for all tasks that have it."""
+    with _changed:
+        kept = _functions.get(session)
+    if kept is None or kept[0] != payload:
+        settings, work = unpickled_with_settings(payload)  # without the lock, because it opens stores
+        with _changed:
+            kept = _functions.get(session)
+            if kept is None or kept[0] != payload:  # otherwise another thread was faster
+                _functions.pop(session, None)
+                _functions[session] = kept = (payload, settings, work)
+                if len(_functions) > MAX_SESSIONS:
+                    _functions.popitem(last=False)
+    return kept[1], kept[2]
 
 
-def run_batch(payload: bytes, job: str, key: str, items: Sequence[Any], keeps_values: bool) -> BatchResult:
-    """Process the items. ``key`` is the key of the Dask task.
+async def end_session(session: str) -> None:
+    """Release the stores and caches that this process keeps for a session."""
+    with _changed:
+        _functions.pop(session, None)
+
+
+def run_batch(
+    payload: bytes, session: str, job: str, key: str, items: Sequence[Any], keeps_values: bool
+) -> BatchResult:
+    """Process the items. ``key`` is the key of the Dask task, and ``session`` that of the command.
 
     Exceptions are returned. Those that Dask cannot pickle with their traceback, such as a RecursionError, would end
     neither the task nor the run if they were raised.
@@ -86,7 +120,7 @@ def run_batch(payload: bytes, job: str, key: str, items: Sequence[Any], keeps_va
     stopped_by: ZarrError | OSError | MemoryError | None = None
     try:
         _note_start(job, key)
-        settings, work = _unpickled(payload)
+        settings, work = _unpickled(session, payload)
         with settings.applied(), limit_threads(1):  # each thread of the worker runs a task of its own
             for item in items:
                 if job in _stopped_jobs:
