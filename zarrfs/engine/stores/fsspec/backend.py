@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, TypeVar
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, ValueTooLargeError, check_key
-from zarrfs.engine.stores.fsspec.presence import Presence, classify_error
+from zarrfs.engine.stores.fsspec.presence import Presence, classify_error, names_missing_container
 from zarrfs.errors import KeyNameError, StoreError
 
 __all__ = ["Backend", "Entry", "ShortReadError"]
@@ -189,6 +189,10 @@ class Backend:
             raise
 
     def _is_missing(self, path: str, error: Exception) -> bool:
+        if names_missing_container(
+            error
+        ):  # for example deleted while its arrays are read: chunks are not missing
+            return False
         presence = classify_error(error)
         return presence is Presence.MISSING or (presence is Presence.UNCERTAIN and self._looks_missing(path))
 

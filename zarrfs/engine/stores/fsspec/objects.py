@@ -21,9 +21,7 @@ class ObjectStorageBackend(Backend):
     """What the service calls the first part of a path."""
 
     def missing_container(self) -> str | None:
-        name = self.file_system.split_path(self._root)[
-            0
-        ]  # also of ARNs of access points, which contain slashes
+        name = self.file_system.split_path(self._root)[0]  # ARNs of access points contain slashes
         if not name:
             return None
         try:

@@ -20,6 +20,7 @@ __all__ = [
     "error_hint",
     "failure_reason",
     "http_status_of",
+    "names_missing_container",
     "reply_means_missing",
 ]
 
@@ -30,6 +31,9 @@ MISSING_TYPES = (FileNotFoundError, NotADirectoryError, IsADirectoryError, KeyEr
 
 MISSING_TYPE_SUFFIXES = ("NotFound", "NotFoundError")
 """Suffixes of the names of error types that mean a missing key in the libraries of Azure, Google, WebDAV and others."""
+
+MISSING_CONTAINER_CODES = ("NoSuchBucket", "ContainerNotFound")
+"""Codes in replies of S3 and Azure. Google replies to requests for values with the status 404 only."""
 
 FAILURE_TYPES = (ConnectionError, TimeoutError, asyncio.TimeoutError, PermissionError, EOFError)
 
@@ -74,6 +78,20 @@ def classify_error(error: BaseException) -> Presence:
         if link.__cause__ is None:
             return presence
         link = link.__cause__
+
+
+def names_missing_container(error: BaseException) -> bool:
+    """Return whether an error, or a cause of it, states that the bucket does not exist, and not only the key."""
+    link: BaseException | None = error
+    while link is not None:
+        code = getattr(link, "error_code", None)  # azure
+        response = getattr(link, "response", None)
+        if isinstance(response, Mapping) and isinstance(response.get("Error"), Mapping):  # botocore
+            code = response["Error"].get("Code")
+        if code in MISSING_CONTAINER_CODES:
+            return True
+        link = link.__cause__
+    return False
 
 
 def _claims_missing(error: BaseException) -> bool:
