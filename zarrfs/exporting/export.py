@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy.typing as npt
 
 import zarrfs
+from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.open import Location
 from zarrfs.errors import NodeTypeError, OptionError, UnsupportedError
@@ -26,6 +27,7 @@ from zarrfs.exporting.presented_files import (
 from zarrfs.exporting.sources import presented_array
 from zarrfs.mount.views.base import PresentedArray
 from zarrfs.mount.views.registry import all_views
+from zarrfs.tools.copying.presence import unless_deleted
 from zarrfs.tools.member_arrays import member_arrays
 
 __all__ = ["SUFFIXES", "export"]
@@ -83,11 +85,13 @@ def export(
             _export_npz(node, name, stem, level, replace, progress)
             return [name]
         presented = presented_array(node, level, stem)
+        source = presented.array
         if dtype is not None:
             presented = converted(presented, dtype, cache_size)
         if suffix in PLANE_SUFFIXES:
-            return write_planes(presented, name, replace, progress)
-        _export_view(presented, name, suffix, replace, progress)
+            with unless_deleted("exported", source):
+                return write_planes(presented, name, replace, progress)
+        _export_view(presented, source, name, suffix, replace, progress)
     return [name, _raw_file(name, suffix)] if suffix in DETACHED else [name]
 
 
@@ -109,8 +113,14 @@ def _raw_file(name: str, suffix: str) -> str:
 
 
 def _export_view(
-    presented: PresentedArray, name: str, suffix: str, replace: bool, progress: Progress | None
+    presented: PresentedArray,
+    source: Array,
+    name: str,
+    suffix: str,
+    replace: bool,
+    progress: Progress | None,
 ) -> None:
+    """Write an array to a file. ``source`` is the stored array whose elements, perhaps converted, are presented."""
     is_compressed = suffix == ".nii.gz"
     view = find_view(f"a{ALIASES.get(suffix, suffix.removesuffix('.gz'))}")
     if view is None:
@@ -123,9 +133,9 @@ def _export_view(
         elements = content_of(raw, presented)
         raw_name = _raw_file(name, suffix)
         check_new(name, replace)
-        with new_file(raw_name, replace) as file:
+        with new_file(raw_name, replace) as file, unless_deleted("exported", source):
             write_content(elements, file, os.path.basename(raw_name), progress)
-    with new_file(name, replace) as file:
+    with new_file(name, replace) as file, unless_deleted("exported", source):
         (write_gzip if is_compressed else write_content)(content, file, base, progress)
 
 
@@ -138,8 +148,10 @@ def _export_npz(
         arrays = dict(member_arrays(node))
         if not arrays:
             raise NodeTypeError(f"{node.store.url}: {node.name} has no arrays")
-        contents = {key: content_of(npy, PresentedArray(array, key)) for key, array in arrays.items()}
+        presented = {key: PresentedArray(array, key) for key, array in arrays.items()}
     else:
-        contents = {"arr_0": content_of(npy, presented_array(node, level, stem))}
-    with new_file(name, replace) as file:
+        presented = {"arr_0": presented_array(node, level, stem)}
+    contents = {key: content_of(npy, one) for key, one in presented.items()}
+    sources = (one.array for one in presented.values())
+    with new_file(name, replace) as file, unless_deleted("exported", *sources):
         write_npz(contents, file, progress)

@@ -26,6 +26,7 @@ from zarrfs.tools.copying.copy_execution import stored_coords
 from zarrfs.tools.copying.copy_tasks import CopyChunk
 from zarrfs.tools.copying.executors import ThreadExecutor
 from zarrfs.tools.copying.planning import TargetOptions, spec_for_chunk_copy
+from zarrfs.tools.copying.presence import unless_deleted
 from zarrfs.tools.copying.reports import CopyReport
 from zarrfs.tools.copying.walking import readable_nodes
 
@@ -159,7 +160,11 @@ class _CopyOperation:
             if isinstance(source, Array) and _is_same_node(dest.store, path, source):
                 raise NodeExistsError(f"{source._where}: an array cannot be copied to itself")
             # The existing array is deleted after the copy is complete.
-            with nullcontext(dest.store) if existing is None else replacing(dest.store, path) as store:
+            sources = (source,) if isinstance(source, Array) else ()
+            with (
+                nullcontext(dest.store) if existing is None else replacing(dest.store, path) as store,
+                unless_deleted("copied", *sources),
+            ):
                 self.nbytes += self._copy_array(source, store, path, dest.zarr_format).nbytes
         self.copied += 1
 

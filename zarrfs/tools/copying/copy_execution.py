@@ -22,6 +22,7 @@ from zarrfs.tools.copying.copy_plan import CopyOptions, CopyStep, group_replaces
 from zarrfs.tools.copying.copy_tasks import CompareBlock, CopyBlock, CopyChunk
 from zarrfs.tools.copying.estimates import estimate_block_copy, estimate_chunk_copy
 from zarrfs.tools.copying.planning import copy_blocks
+from zarrfs.tools.copying.presence import unless_deleted
 from zarrfs.tools.copying.progress import ProgressCounter, nbytes_of_blocks, nbytes_of_chunks
 from zarrfs.tools.copying.reports import ArrayEstimate
 from zarrfs.tools.copying.sampling import Sampling
@@ -80,7 +81,10 @@ def _run_steps(plan: list[CopyStep], store: Store, options: CopyOptions) -> None
                 )
             continue
         # The existing array is deleted after the copy is complete.
-        with replacing(store, step.path) if step.replaces else nullcontext(store) as target_store:
+        with (
+            replacing(store, step.path) if step.replaces else nullcontext(store) as target_store,
+            unless_deleted("copied", step.node),
+        ):
             if isinstance(step.spec, ArraySpec):
                 target = _target_array(step.spec, target_store, step)
                 (_copy_chunks if step.copies_chunks else _copy_values)(

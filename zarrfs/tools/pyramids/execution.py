@@ -24,6 +24,7 @@ from zarrfs.tools.copying.conventions import effective_fill_value
 from zarrfs.tools.copying.copy_execution import has_same_encoding, write_array
 from zarrfs.tools.copying.executors import Executor
 from zarrfs.tools.copying.option_names import option
+from zarrfs.tools.copying.presence import unless_deleted
 from zarrfs.tools.copying.progress import Progress, ProgressCounter, nbytes_of_blocks
 from zarrfs.tools.pyramids.images import SourceImage
 from zarrfs.tools.pyramids.passes import LevelGrid, Pass, plan_passes
@@ -137,14 +138,15 @@ class PyramidRun:
             for pass_ in self.passes()
         ]
         resume = self.if_exists == "resume"
-        for number, (source, built, block) in enumerate(passes):
-            work = BuildBlock(source, built, self.plan.method, self.memory, resume)
-            self._run(f"pass {number + 1}", work, source, pass_blocks(source, built, block))
-        if self.verify:
+        with unless_deleted("read", self.image.array):
             for number, (source, built, block) in enumerate(passes):
-                comparison = CompareLevels(source, built, self.plan.method, self.memory)
-                blocks = BlockGrid(source.shape, block)
-                self._run(f"pass {number + 1} (verifying)", comparison, source, blocks)
+                work = BuildBlock(source, built, self.plan.method, self.memory, resume)
+                self._run(f"pass {number + 1}", work, source, pass_blocks(source, built, block))
+            if self.verify:
+                for number, (source, built, block) in enumerate(passes):
+                    comparison = CompareLevels(source, built, self.plan.method, self.memory)
+                    blocks = BlockGrid(source.shape, block)
+                    self._run(f"pass {number + 1} (verifying)", comparison, source, blocks)
 
     def passes(self) -> list[Pass]:
         """Return the passes over the data in which the levels are built."""

@@ -7,18 +7,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from zarrfs.engine.formats import api as formats
 from zarrfs.engine.locations import split_options
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.parallel import CORES, for_each
-from zarrfs.errors import StoreError, ZarrError
+from zarrfs.errors import ZarrError
 from zarrfs.tools.copying.block_grid import ChunkCoords, Coords
 from zarrfs.tools.copying.cluster.connection import check_task_timeout, connect_cluster
 from zarrfs.tools.copying.cluster.executor import ClusterExecutor
 from zarrfs.tools.copying.option_names import option
+from zarrfs.tools.copying.presence import check_presence
 from zarrfs.tools.copying.progress import Progress, ProgressCounter, WorkerProgress, nbytes_of_chunks
 from zarrfs.tools.copying.walking import walk
 from zarrfs.tools.verification.batches import VerifyBatch
@@ -246,13 +246,9 @@ class _Run:
 
 
 def _check_presence(*arrays: Array | None) -> None:
-    """Raise StoreError if an array has been deleted since it was opened."""
     for array in arrays:
-        if array is not None and formats.read_kind(array.store, array.path) != "array":
-            raise StoreError(
-                f"{array.store.url}: the array {array.path or '/'!r} was deleted by another program while it was "
-                "verified; run this again if it exists"
-            )
+        if array is not None:
+            check_presence(array, "verified")
 
 
 def _cluster_batch_size(array: Array) -> int:
