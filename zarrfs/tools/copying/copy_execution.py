@@ -22,7 +22,7 @@ from zarrfs.tools.copying.copy_plan import CopyOptions, CopyStep, group_replaces
 from zarrfs.tools.copying.copy_tasks import CompareBlock, CopyBlock, CopyChunk
 from zarrfs.tools.copying.estimates import estimate_block_copy, estimate_chunk_copy
 from zarrfs.tools.copying.planning import copy_blocks
-from zarrfs.tools.copying.presence import unless_deleted
+from zarrfs.tools.copying.presence import check_presence, unless_deleted
 from zarrfs.tools.copying.progress import ProgressCounter, nbytes_of_blocks, nbytes_of_chunks
 from zarrfs.tools.copying.reports import ArrayEstimate
 from zarrfs.tools.copying.sampling import Sampling
@@ -38,17 +38,10 @@ def execute_copy(plan: list[CopyStep], store: Store, path: str, options: CopyOpt
             _run_steps(plan, staging_store, options)
     else:
         _run_steps(plan, store, options)
-    _check_presence(plan, store)
-
-
-def _check_presence(plan: list[CopyStep], store: Store) -> None:
-    """Raise StoreError if another program has deleted a copied array: writing a chunk creates its directory again."""
+    # Writing a chunk creates the directory of a deleted array again.
     for step in plan:
-        if isinstance(step.spec, ArraySpec) and formats.read_kind(store, step.path) != "array":
-            raise StoreError(
-                f"{store.url}: {step.path or '/'!r} was deleted by another program while it was copied; "
-                "delete what is left, and copy again"
-            )
+        if isinstance(step.spec, ArraySpec):
+            check_presence(store, step.path, "copied", "delete what is left, and copy again")
 
 
 def estimate_copy(plan: list[CopyStep], options: CopyOptions, samples: Sampling) -> list[ArrayEstimate]:

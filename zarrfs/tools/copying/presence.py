@@ -7,18 +7,18 @@ from contextlib import contextmanager
 
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.stores.base import Store
 from zarrfs.errors import StoreError
 from zarrfs.tools.copying.option_names import option
 
 __all__ = ["check_presence", "unless_deleted"]
 
 
-def check_presence(array: Array, activity: str, advice: str = "run this again if it exists") -> None:
+def check_presence(store: Store, path: str, activity: str, advice: str) -> None:
     """Raise StoreError if the metadata of an array are not stored. ``activity`` is what was done with it meanwhile."""
-    if not _is_present(array):
+    if not _is_present(store, path):
         raise StoreError(
-            f"{array.store.url}: the array {array.path or '/'!r} was deleted by another program while it was "
-            f"{activity}; {advice}"
+            f"{store.url}: the array {path or '/'!r} was deleted by another program while it was {activity}; {advice}"
         )
 
 
@@ -29,13 +29,13 @@ def unless_deleted(activity: str, *arrays: Array) -> Iterator[None]:
     Put this into the context that replaces a node or a file, so that the replaced one remains.
     """
     # Consolidated metadata can describe an array that has no metadata of its own.
-    present = [array for array in arrays if _is_present(array)]
+    present = [array for array in arrays if _is_present(array.store, array.path)]
     yield
     # A resumed run would keep incomplete chunks.
     advice = f"new chunks may be incomplete: run this again with {option('if_exists', 'replace')} if the array exists"
     for array in present:
-        check_presence(array, activity, advice)
+        check_presence(array.store, array.path, activity, advice)
 
 
-def _is_present(array: Array) -> bool:
-    return formats.read_kind(array.store, array.path) == "array"
+def _is_present(store: Store, path: str) -> bool:
+    return formats.read_kind(store, path) == "array"

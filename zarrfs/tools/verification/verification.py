@@ -248,7 +248,7 @@ class _Run:
 def _check_presence(*arrays: Array | None) -> None:
     for array in arrays:
         if array is not None:
-            check_presence(array, "verified")
+            check_presence(array.store, array.path, "verified", "run this again if it exists")
 
 
 def _cluster_batch_size(array: Array) -> int:

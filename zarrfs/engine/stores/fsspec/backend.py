@@ -189,9 +189,8 @@ class Backend:
             raise
 
     def _is_missing(self, path: str, error: Exception) -> bool:
-        if names_missing_container(
-            error
-        ):  # for example deleted while its arrays are read: chunks are not missing
+        # A bucket that was deleted while its arrays are read: the chunks are not missing.
+        if names_missing_container(error):
             return False
         presence = classify_error(error)
         return presence is Presence.MISSING or (presence is Presence.UNCERTAIN and self._looks_missing(path))
