@@ -9,11 +9,13 @@ a C compiler the package is built without the library, and reads with its Python
 from __future__ import annotations
 
 import runpy
+import shutil
 import sys
 import sysconfig
 from pathlib import Path
 from typing import Any
 
+PACKAGES = ("zarrfs", "zarrfs_viewer")
 NATIVE = Path("zarrfs", "engine", "native")
 BUILD: dict[str, Any] = runpy.run_path(
     str(Path(__file__).parent / NATIVE / "build.py"), run_name="native_build"
@@ -43,6 +45,11 @@ class BuildWithLibrary(build_py):
     """Copies the modules and compiles the library beside them; for an editable installation in the source directory."""
 
     def run(self) -> None:
+        if not self.editable_mode:
+            # build_lib has the files of earlier builds: modules that were deleted meanwhile, and a library of other
+            # sources, which a failed compilation would leave there.
+            for package in PACKAGES:
+                shutil.rmtree(Path(self.build_lib, package), ignore_errors=True)
         super().run()
         try:
             BUILD["compile_library"](self._library().absolute())

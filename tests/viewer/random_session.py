@@ -129,6 +129,9 @@ def write_examples(directory: Path) -> list[str]:
     )
     chunk = next(path for path in sorted((directory / "corrupt.zarr" / "c").rglob("*")) if path.is_file())
     chunk.write_bytes(b"corrupt")
+    # Too large to be read as a whole. Nothing is stored: every value is the fill value.
+    zarrfs.create_array(directory / "large.zarr", shape=(100_000, 100_000), chunks=(256, 256), dtype="u1")
+    zarrfs.create_array(directory / "long.zarr", shape=(340_000_000,), chunks=(1_000_000,), dtype="f8")
     (directory / "not-zarr").mkdir()
     (directory / "not-zarr" / "zarr.json").write_text("{", encoding="utf-8")
     return [str(path) for path in sorted(directory.iterdir())] + [str(directory / "absent.zarr")]
@@ -199,6 +202,10 @@ class RandomSession:
             self._faults.append(f"the user interface used {stall * 1e3:.0f} ms without handling events")
 
     def _check(self) -> None:
+        if self._window is not None and self._window.is_complete:
+            memory = self._window.session.streamer.memory
+            if memory.nbytes > memory.budget:
+                self._faults.append(f"the tiles have {memory.nbytes >> 20} MiB of {memory.budget >> 20} MiB")
         if self._faults:
             raise SessionFault(
                 f"seed {self._seed}: {self._faults[0]}\nlast actions:\n  " + "\n  ".join(self._recent)

@@ -17,10 +17,9 @@ from zarrfs_viewer.mount_guard import MountGuard, remove_mounts
 from zarrfs_viewer.mounts import Mounts
 
 import zarrfs
+from tests.mount.mounted import needs_fuse
 from tests.processes import TIMEOUT, running
 from zarrfs.mount import is_mounted
-
-needs_fuse = pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="/dev/fuse does not exist")
 
 VIEWER = """
 import sys
