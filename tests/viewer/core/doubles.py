@@ -81,6 +81,9 @@ class FakeGroup(dict[str, Any]):
     def names(self) -> list[str]:
         return sorted(self)
 
+    def known_names(self) -> list[str] | None:
+        return self.names()
+
 
 def halved(data: npt.NDArray[Any], axes: Sequence[int]) -> npt.NDArray[Any]:
     """Return every second element along some axes."""

@@ -9,9 +9,11 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from zarrfs_viewer.display.resolve import resolve
 from zarrfs_viewer.images.dataset import initial_intent
 from zarrfs_viewer.rendering.contrast import auto_limits, channel_values, histogram
-from zarrfs_viewer.state.view_state import with_position
+from zarrfs_viewer.rendering.renderer import complete_frame
+from zarrfs_viewer.state.view_state import fit, with_position
 
 from tests.viewer.core.doubles import FakeArray, array_image, open_pyramid, pyramid, random_values
 
@@ -136,13 +138,46 @@ def test_channel_values_are_read_from_the_finest_level_that_is_small_enough() ->
     assert some_planes.size == 2 * 16 * 16
 
 
-def test_only_the_central_part_of_a_large_plane_without_a_pyramid_is_read() -> None:
-    image = array_image(random_values((400, 400)), (10, 10))
+@pytest.mark.parametrize("shape", [(3000, 2000), (6_000_000, 1), (1, 6_000_000), (2, 3_000_000)])
+def test_pixels_of_the_whole_plane_represent_it_if_it_is_large_and_has_no_pyramid(
+    shape: tuple[int, int],
+) -> None:
+    rows, columns = shape
+    longer = int(columns > rows)
+    data = np.where(np.arange(shape[longer]) < shape[longer] // 10, 9, 0).astype("u1")
+    data = np.broadcast_to(data[:, None] if longer == 0 else data, shape)
+    image = array_image(data, tuple(min(n, 500) for n in shape))
     array = image.levels[0].array
     assert isinstance(array, FakeArray)
-    result = channel_values(image, image.channels[0], initial_intent(image), max_pixels=100)
-    assert result.size == 100
-    assert len(array.reads) == 1
+    result = channel_values(image, image.channels[0], initial_intent(image), max_pixels=20_000)
+    assert 2000 < result.size <= 20_000
+    assert 0.02 < np.mean(result == 9) < 0.25
+    assert len(array.reads) <= 256
+
+
+def test_a_plane_of_few_pixels_is_read_completely() -> None:
+    data = random_values((40, 30))
+    image = array_image(data, (8, 8))
+    result = channel_values(image, image.channels[0], initial_intent(image), max_pixels=1200)
+    assert np.array_equal(result, data.reshape(-1))
+
+
+@pytest.mark.parametrize(
+    ("values", "limits"),
+    [
+        (np.linspace(0.2, 0.9, 600), (0.0, 1.0)),
+        (np.linspace(20.0, 255.0, 600, dtype="f4"), (0.0, 254.2154)),
+        (np.linspace(300, 4000, 600).astype("u2"), (0, 3987)),
+    ],
+)
+def test_rgb_samples_that_do_not_use_the_range_of_their_type_are_visible(
+    values: np.ndarray, limits: tuple[float, float]
+) -> None:
+    data = np.resize(values, (20, 10, 3))
+    image = array_image(data, (20, 10, 3), names=("y", "x", "c"))
+    assert image.rgb_axis == 2
+    frame = complete_frame(resolve(initial_intent(image), image, fit(10, 20, 20, 10)))
+    assert frame.channels[0].limits == pytest.approx(limits, rel=0.01)
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-9, 3.0, -2e6])

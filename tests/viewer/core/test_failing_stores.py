@@ -9,6 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from zarrfs_viewer.analysis.measure import Roi, line_profile, roi_means, roi_statistics, statistics_csv
+from zarrfs_viewer.analysis.readout import Unreadable, readout
+from zarrfs_viewer.analysis.regions import Region, measure_region
+from zarrfs_viewer.analysis.shapes import Shape
 from zarrfs_viewer.display.resolve import plane_key, resolve
 from zarrfs_viewer.images.dataset import describe, initial_intent
 from zarrfs_viewer.images.image import Image
@@ -79,9 +83,57 @@ def test_a_corrupt_chunk_is_reported_and_the_others_are_drawn(tmp_path: Path, pa
     (error,) = pane.errors
     assert error.failed == ((32, 64, 64, 96),)
     assert "(1, 2)" in error.message
-    expected = DATA.copy()
-    expected[32:64, 64:96] = 0
-    np.testing.assert_array_equal(frame.pixels, compose([expected], frame.channels))
+    corrupt = np.zeros(DATA.shape, np.bool_)
+    corrupt[32:64, 64:96] = True
+    expected = compose([DATA], frame.channels)
+    np.testing.assert_array_equal(frame.pixels[~corrupt], expected[~corrupt])
+    np.testing.assert_array_equal(
+        np.unique(frame.pixels[corrupt]), [0xFF000000, 0xFF600060]
+    )  # hatched like NaN
+
+
+def test_a_corrupt_chunk_is_read_out_as_unreadable_and_not_as_zero(
+    tmp_path: Path, pane: Pane, streamer: TileStreamer
+) -> None:
+    with_data(LocalStore(str(tmp_path / "a.zarr")))
+    (tmp_path / "a.zarr" / "c" / "1" / "2").write_bytes(b"nonsense")
+    image, intent = image_and_intent(LocalStore(str(tmp_path / "a.zarr")))
+    state = pane.settled(image, intent, whole(image, 128, 128)).state
+    intact, corrupt = readout(state, streamer, 31, 64), readout(state, streamer, 32, 64)
+    assert intact is not None
+    assert corrupt is not None
+    assert intact.values == (("", int(DATA[31, 64])),)
+    ((_, value),) = corrupt.values
+    assert isinstance(value, Unreadable)
+    assert "(1, 2)" in value.reason
+    assert f"unreadable: {value.reason}" in corrupt.text()
+
+
+def test_measurements_state_the_pixels_of_corrupt_chunks(tmp_path: Path) -> None:
+    store = with_data(MemoryStore())
+    store.set("c/1/2", b"broken")
+    image, intent = image_and_intent(store)
+    rect = (20.0, 50.0, 109.0, 100.0)
+    inside = DATA[20:110, 50:101].astype(float)
+    inside[32 - 20 : 64 - 20, 64 - 50 : 96 - 50] = np.nan
+    (found,) = roi_statistics(image, intent, Roi("rectangle", rect))
+    assert (found.unreadable, found.nans, found.count) == (1024, 0, inside.size - 1024)
+    assert found.area == inside.size
+    assert found.mean == pytest.approx(np.nanmean(inside))
+    assert (found.minimum, found.maximum) == (np.nanmin(inside), np.nanmax(inside))
+    assert "unreadable" in statistics_csv([found])
+    means, unreadable = roi_means(image, intent, Roi("rectangle", rect))
+    assert means == [pytest.approx(np.nanmean(inside))]
+    assert unreadable == (1024,)
+    profile = line_profile(image, intent, (40.0, 0.0), (40.0, 127.0))
+    expected = DATA[40].astype(float)
+    expected[64:96] = np.nan
+    np.testing.assert_allclose(profile.values[0], expected)
+    assert profile.unreadable == (32,)
+    (region,) = measure_region(image, intent, Region("a", Shape("line", ((40.0, 0.0), (40.0, 127.0)))))
+    assert (region.count, region.nans, region.unreadable) == (96, 0, 32)
+    (ellipse,) = roi_statistics(image, intent, Roi("ellipse", (32.0, 64.0, 63.0, 95.0)))
+    assert (ellipse.count, ellipse.unreadable > 700, np.isnan(ellipse.mean)) == (0, True, True)
 
 
 def test_a_frame_is_not_exact_if_a_tile_fails_during_drawing() -> None:

@@ -76,6 +76,17 @@ def test_hysteresis_is_limited_to_its_factor(zoom: float, previous: int) -> None
 SHARED_IMAGE = deep()
 
 
+@pytest.mark.parametrize("shape", [(100_000, 1), (1, 100_000), (2, 5000)])
+def test_a_plane_of_few_rows_or_columns_is_visible(shape: tuple[int, int]) -> None:
+    image = array_image(np.broadcast_to(np.uint8(1), shape), (1, 1))
+    aspect = pixel_aspect(image, (0, 1))
+    viewport = fit(800, 600, *shape, aspect)
+    height, width = shape[0] * viewport.zooms[0], shape[1] * viewport.zooms[1]
+    assert min(height, width) >= 12
+    assert height <= 600.001
+    assert width <= 800.001
+
+
 def test_a_fixed_level_does_not_depend_on_the_zoom() -> None:
     image = deep()
     intent = replace(initial_intent(image), level_lock=2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
+from tests.mount.mounted import needs_fuse
 from tests.viewer.qt.hierarchies import write_plate, write_series
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact, wait_until_opened
 from zarrfs.mount import is_mounted
@@ -227,9 +227,6 @@ def test_the_tree_copies_path_url_and_python_code(
     node = namespace["node"]
     assert isinstance(node, zarrfs.Group)
     assert np.array_equal(node["2"][0, 0], zarrfs.open(cells, "2")[0, 0])
-
-
-needs_fuse = pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="/dev/fuse does not exist")
 
 
 @needs_fuse

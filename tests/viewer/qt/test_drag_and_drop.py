@@ -7,7 +7,6 @@ then repeated.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -23,11 +22,11 @@ import pytest
 
 import zarrfs
 from benchmarks.x_screen import Screen, ScreenError
+from tests.mount.mounted import needs_fuse
 from tests.processes import TIMEOUT, running
+from tests.programs import find_program, needs_program
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("Xvfb") is None or not os.path.exists("/dev/fuse"), reason="Xvfb or /dev/fuse is missing"
-)
+pytestmark = [needs_fuse, needs_program("Xvfb")]
 
 MOVE_SECONDS = 0.05
 """The pointer is moved again after this time until a program reacts."""
@@ -247,7 +246,7 @@ def screen() -> Iterator[tuple[Screen, str]]:
             connection = stack.enter_context(Screen(display))
         except ScreenError as error:
             pytest.skip(str(error))
-        if shutil.which("openbox") is not None:
+        if find_program("openbox") is not None:
             stack.enter_context(running(["openbox"], env=os.environ | {"DISPLAY": display}, **quiet))
         yield connection, display
 

@@ -17,6 +17,7 @@ from PyQt6.QtGui import QImage, QWheelEvent
 from PyQt6.QtTest import QTest
 from PyQt6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer.analysis.shapes import Shape
 from zarrfs_viewer.locations import absolute_location
 from zarrfs_viewer.qt.support.limit_box import LimitBox
 from zarrfs_viewer.qt.window.main_window import MainWindow
@@ -155,6 +156,37 @@ def test_the_histogram_of_a_slice_with_a_corrupt_chunk_contains_the_other_values
     limits = lambda: None if window.intent is None else window.intent.channels[0].limits  # noqa: E731
     qtbot.waitUntil(lambda: limits() == (100.0, 163.0), timeout=TIMEOUT_MILLISECONDS)
     assert "c/0/0/1" in window.notice.text()
+
+
+def test_the_value_of_an_unreadable_chunk_is_not_copied_and_the_statistics_state_it(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    data = np.linspace(1000, 2000, 64 * 64).reshape(64, 64).astype("u2")
+    zarrfs.create_array(tmp_path / "a.zarr", data=data, chunks=(32, 32))
+    chunk = tmp_path / "a.zarr" / "c" / "0" / "1"
+    intact_bytes = chunk.read_bytes()
+    chunk.write_bytes(b"broken")
+    window.open_location(str(tmp_path / "a.zarr"))
+    qtbot.waitUntil(
+        lambda: window.canvas.frame is not None and window.canvas.frame.settled, timeout=TIMEOUT_MILLISECONDS
+    )
+    pane = window.panes.main
+    titles = lambda: [action.text() for action in window.features.menu.menu(pane, 5, 40).actions()]  # noqa: E731
+    assert not any(title.startswith("Copy value") for title in titles())
+    assert "Copy why it is unreadable" in titles()
+    window.status.show_readout(pane.values_at(5, 40))
+    assert "unreadable: " in window.status.position.text()
+    window.canvas.show_shape(Shape("rectangle", ((0.0, 0.0), (63.0, 63.0))))
+    qtbot.waitUntil(
+        lambda: "1,024 of 4,096 pixels" in window.measure.title.text(), timeout=TIMEOUT_MILLISECONDS
+    )
+    window.features.regions.add()
+    regions = window.features.regions.panel
+    qtbot.waitUntil(lambda: "incomplete" in regions.title.text(), timeout=TIMEOUT_MILLISECONDS)
+    chunk.write_bytes(intact_bytes)
+    wait_until_exact(qtbot, window, window.actions_by_name["retry"].trigger)
+    assert any(title.startswith("Copy value") for title in titles())
+    assert "unreadable" not in pane.values_at(5, 40).text()  # type: ignore[union-attr]
 
 
 def test_the_blank_area_of_an_unreadable_chunk_does_not_count_for_the_contrast(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,7 +20,7 @@ from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
 import zarrfs.foreign.opening as foreign
-from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS
+from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact, wait_until_opened
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import StoreError
@@ -189,3 +190,30 @@ def test_a_location_that_does_not_answer_is_named(
     window.open_location(str(locations[0] / "missing"))
     qtbot.waitUntil(lambda: bool(window.notice.text()), timeout=TIMEOUT_MILLISECONDS)
     assert not window.status.position.text()
+
+
+def test_a_store_that_was_replaced_or_has_grown_is_reloaded(
+    qtbot: QtBot, open_in_window: Callable[[object], MainWindow], tmp_path: Path
+) -> None:
+    path = tmp_path / "a.zarr"
+    zarrfs.create_group(path)
+    zarrfs.create_array(path, "image", data=np.full((6, 40, 40), 3, "u1"), chunks=(1, 40, 40))
+    window = open_in_window(path)
+    assert window.image is not None
+    wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, limits=(0, 9)))
+    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 1))
+    zarrfs.create_array(path, "image", data=np.full((9, 40, 40), 6, "u1"), chunks=(1, 40, 40), overwrite=True)
+    wait_until_opened(qtbot, window, window.actions_by_name["reload"].trigger)
+    assert window.image.shape == (9, 40, 40)
+    assert window.intent is not None
+    assert window.intent.position[0] == 1
+    assert window.intent.channels[0].limits == (0, 9)
+    shown = window.panes.main.values_at(3, 3)
+    assert shown is not None
+    assert [value for _, value in shown.values] == [6]
+    assert window.tree_panel.model.rowCount() == 1
+    path.rename(tmp_path / "moved.zarr")
+    with qtbot.waitSignal(window.failed, timeout=TIMEOUT_MILLISECONDS):
+        window.actions_by_name["reload"].trigger()
+    assert "a.zarr" in window.notice.text()
+    assert window.image.shape == (9, 40, 40)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PyQt6.QtWidgets import QFileDialog, QMessageBox
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.canvas.painting import stride_text
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.qt.window.pyramid_actions import PyramidActions
 
@@ -79,3 +80,29 @@ def test_of_an_array_a_new_image_is_written(
     assert np.array_equal(zarrfs.open(target)["0"][...], DATA)
     assert window.dataset is not None
     assert window.dataset.location == str(target)
+
+
+def test_a_pyramid_is_offered_for_an_image_that_is_sampled(
+    open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
+    zarrfs.create_array(tmp_path / "a.zarr", shape=(20_000, 20_000), chunks=(2000, 2000), dtype="u1")
+    window = open_in_window(tmp_path / "a.zarr")
+    frame = window.canvas.frame
+    assert frame is not None
+    assert "Ctrl+B" in window.notice.text()
+    assert stride_text(frame.grid.stride).casefold() in window.notice.text().casefold()
+    assert window.session.streamer.memory.nbytes < 20_000**2 / 16
+
+
+@pytest.mark.parametrize(
+    ("stride", "text"),
+    [
+        ((1, 1), ""),
+        ((2, 2), "every 2nd pixel"),
+        ((13, 13), "every 13th pixel"),
+        ((1, 103), "every 103rd column"),
+        ((21, 4), "every 21st row, every 4th column"),
+    ],
+)
+def test_the_drawn_pixels_are_stated(stride: tuple[int, int], text: str) -> None:
+    assert stride_text(stride) == text

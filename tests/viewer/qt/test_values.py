@@ -34,6 +34,22 @@ def open_values(qtbot: QtBot, window: MainWindow, path: Path) -> None:
     assert not window.notice.isVisible()
 
 
+def test_the_picture_is_not_read_while_the_values_are_shown(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    zarrfs.create_array(tmp_path / "a.zarr", data=np.arange(5000.0), chunks=(1000,))
+    open_values(qtbot, window, tmp_path / "a.zarr")
+    streamer = window.session.streamer
+    window.canvas.set_viewport(window.canvas.viewport)
+    window.panes.refresh()
+    assert window.panes.main.pipeline.state is None
+    assert streamer.memory.hits + streamer.memory.misses == 0
+    wait_until_exact(qtbot, window, window.actions_by_name["values"].trigger)  # the picture is shown
+    assert streamer.memory.misses
+    window.actions_by_name["values"].trigger()
+    qtbot.waitUntil(lambda: window.panes.main.pipeline.state is None, timeout=TIMEOUT_MILLISECONDS)
+
+
 @pytest.mark.parametrize(
     ("data", "options"),
     [

@@ -22,6 +22,7 @@ from zarrfs_viewer.display.resolve import plane_key
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.values import component
 from zarrfs_viewer.state.view_state import ChannelSettings, ViewIntent
+from zarrfs_viewer.streaming.tile_reading import read_parts
 
 __all__ = [
     "LabelReadout",
@@ -50,7 +51,8 @@ class Profile:
     """Values along a line. ``values`` has shape (channels, samples); samples outside of the image are NaN.
 
     ``distance`` is in ``unit``, or in pixels if that is None. ``quantity`` is its name: the distance from the start of
-    the line, or the name of the axis along which the profile was measured.
+    the line, or the name of the axis along which the profile was measured. ``unreadable`` is the number of samples of
+    each channel that lack values of corrupt chunks; they are NaN, or the mean of the other values.
     """
 
     distance: npt.NDArray[np.float64]
@@ -58,6 +60,7 @@ class Profile:
     channels: tuple[str, ...]
     unit: str | None
     quantity: str = "distance"
+    unreadable: tuple[int, ...] = ()
 
 
 def line_profile(
@@ -70,7 +73,7 @@ def line_profile(
     """Sample all channels of the displayed plane along a line between two (row, column) points.
 
     There is one sample per pixel of the level, with bilinear interpolation. Only tiles that the line intersects
-    are read. Blocks. Raises ZarrError.
+    are read. Samples in corrupt chunks are NaN. Blocks. Raises ZarrError.
     """
     rows, columns = intent.displayed
     ends = [
@@ -82,11 +85,18 @@ def line_profile(
     column = np.linspace(ends[0][1], ends[1][1], count)
     unit, pixel_height, pixel_width = pixel_size(image, intent.displayed)
     length = math.hypot((end[0] - start[0]) * pixel_height, (end[1] - start[1]) * pixel_width)
-    values = [
-        _interpolate(image, intent, channel, sample, level, row, column)
-        for channel, sample in _curves(image, intent)
-    ]
-    return Profile(np.linspace(0.0, length, count), np.array(values), curve_names(image, intent), unit)
+    values, unreadable = [], []
+    for channel, sample in _curves(image, intent):
+        curve, is_missing = _interpolate(image, intent, channel, sample, level, row, column)
+        values.append(curve)
+        unreadable.append(int(is_missing.sum()))
+    return Profile(
+        np.linspace(0.0, length, count),
+        np.array(values),
+        curve_names(image, intent),
+        unit,
+        unreadable=tuple(unreadable),
+    )
 
 
 def pixel_size(image: Image, displayed: tuple[int, int]) -> tuple[str | None, float, float]:
@@ -120,14 +130,16 @@ def _interpolate(
     level: int,
     row: npt.NDArray[np.float64],
     column: npt.NDArray[np.float64],
-) -> npt.NDArray[np.float64]:
-    """Return bilinear samples at fractional pixels of a level. They are read tile by tile."""
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Return bilinear samples at fractional pixels of a level, and which of them are in corrupt chunks. They are read
+    tile by tile.
+    """
     plane = plane_key(image, level, intent, channel.index)
     grid = image.grid(level, intent.displayed)
     height, width = grid.shape
     inside = (row >= -0.5) & (row <= height - 0.5) & (column >= -0.5) & (column <= width - 0.5)
     row, column = np.clip(row, 0, height - 1), np.clip(column, 0, width - 1)
-    result = np.full(len(row), np.nan)
+    result, unreadable = np.full(len(row), np.nan), np.zeros(len(row), np.bool_)
     tiles = (row // grid.tile[0]).astype(np.intp) * grid.counts[1] + (column // grid.tile[1]).astype(np.intp)
     for tile in np.unique(tiles[inside]):
         in_tile = inside & (tiles == tile)
@@ -135,14 +147,23 @@ def _interpolate(
         # Interpolation needs one more row and column, which belong to the next tiles.
         rows = slice(tile_rows.start, min(tile_rows.stop + 1, height))
         columns = slice(tile_columns.start, min(tile_columns.stop + 1, width))
-        values = image.read_region(plane, rows, columns)
-        values = component(
-            values if sample is None else values[..., sample], channel.component, channel.field
-        )
-        result[in_tile] = _bilinear(
-            values.astype(np.float64), row[in_tile] - rows.start, column[in_tile] - columns.start
-        )
-    return result
+        values = np.full((rows.stop - rows.start, columns.stop - columns.start), np.nan)
+        corrupt = np.zeros(values.shape)
+        for part, read in read_parts(image, plane, rows, columns):
+            place = tuple(
+                slice(span.start - whole.start, span.stop - whole.start)
+                for span, whole in zip(part, (rows, columns), strict=True)
+            )
+            if read is None:
+                corrupt[place] = np.nan
+            else:
+                samples = read if sample is None else read[..., sample]
+                values[place] = component(samples, channel.component, channel.field)
+        points = row[in_tile] - rows.start, column[in_tile] - columns.start
+        result[in_tile] = _bilinear(values, *points)
+        if corrupt.any():
+            unreadable[in_tile] = np.isnan(_bilinear(corrupt, *points))
+    return result, unreadable
 
 
 def _bilinear(
@@ -190,9 +211,9 @@ class Roi:
 class RoiStatistics:
     """Statistics of one channel in one region.
 
-    ``area`` is in ``unit`` squared, or in pixels if that is None. ``nans`` is the number of NaNs, which are
-    excluded from the statistics. The statistics of no values are NaN. The median of more than 16 million values is
-    the median of an evenly spaced sample.
+    ``area`` is in ``unit`` squared, or in pixels if that is None. ``nans`` is the number of NaNs and ``unreadable``
+    that of pixels in corrupt chunks. Both are excluded from the statistics, and included in the area. The statistics
+    of no values are NaN. The median of more than 16 million values is the median of an evenly spaced sample.
     """
 
     channel: str
@@ -206,6 +227,7 @@ class RoiStatistics:
     maximum: float
     median: float
     sum: float
+    unreadable: int = 0
 
 
 def roi_statistics(image: Image, intent: ViewIntent, roi: Roi, level: int = 0) -> Iterator[RoiStatistics]:
@@ -219,54 +241,70 @@ def roi_statistics(image: Image, intent: ViewIntent, roi: Roi, level: int = 0) -
         pixel_area *= image.downsampling(level, axis)
     curves = zip(_curves(image, intent), curve_names(image, intent), strict=True)
     for (channel, sample), name in curves:
-        running = RunningStatistics()
-        for values in _roi_values(image, intent, roi, level, channel):
+        running, unreadable = RunningStatistics(), 0
+        for values, count in _roi_values(image, intent, roi, level, channel):
+            if values is None:
+                unreadable += count
+                continue
             samples = values if sample is None else values[:, sample]
             running.add(component(samples, channel.component, channel.field))
         summary = running.result()
-        area = (summary.count + summary.nans) * pixel_area
-        yield RoiStatistics(name, summary.count, summary.nans, area, unit, **summary.moments())
+        area = (summary.count + summary.nans + unreadable) * pixel_area
+        yield RoiStatistics(
+            name, summary.count, summary.nans, area, unit, **summary.moments(), unreadable=unreadable
+        )
 
 
-def roi_means(image: Image, intent: ViewIntent, roi: Roi, level: int = 0) -> list[float]:
-    """Return the mean of each channel in a region, without NaNs; NaN if it has no values. Blocks. Raises ZarrError."""
-    means = []
+def roi_means(
+    image: Image, intent: ViewIntent, roi: Roi, level: int = 0
+) -> tuple[list[float], tuple[int, ...]]:
+    """Return the mean of each channel in a region, without NaNs, and its number of pixels in corrupt chunks, which are
+    left out, too. The mean of no values is NaN. Blocks. Raises ZarrError.
+    """
+    means, unreadable = [], []
     for channel, sample in _curves(image, intent):
-        total, count = 0.0, 0
-        for values in _roi_values(image, intent, roi, level, channel):
+        total, count, missing = 0.0, 0, 0
+        for values, pixels in _roi_values(image, intent, roi, level, channel):
+            if values is None:
+                missing += pixels
+                continue
             samples = values if sample is None else values[:, sample]
             real = component(samples, channel.component, channel.field).astype(np.float64)
             total += float(np.nansum(real))
             count += int(np.count_nonzero(~np.isnan(real)))
         means.append(total / count if count else math.nan)
-    return means
+        unreadable.append(missing)
+    return means, tuple(unreadable)
 
 
 def _roi_values(
     image: Image, intent: ViewIntent, roi: Roi, level: int, channel: ChannelSettings
-) -> Iterator[npt.NDArray[Any]]:
-    """Yield the values of a region tile by tile, with shape (pixels,) or (pixels, samples)."""
+) -> Iterator[tuple[npt.NDArray[Any] | None, int]]:
+    """Yield the values of a region tile by tile, with shape (pixels,) or (pixels, samples), and their number. The
+    values of corrupt chunks are None.
+    """
     rows, columns = intent.displayed
     plane = plane_key(image, level, intent, channel.index)
     grid = image.grid(level, intent.displayed)
     top, bottom = sorted(image.to_level(level, rows, edge) for edge in roi.rect[::2])
     left, right = sorted(image.to_level(level, columns, edge) for edge in roi.rect[1::2])
+    vertices = [
+        (image.to_level(level, rows, row), image.to_level(level, columns, column))
+        for row, column in roi.points
+    ]
     for tile_row, tile_column in grid.within(top, left, bottom, right):
         tile_rows, tile_columns = grid.rect(tile_row, tile_column)
         region = _clip(tile_rows, top, bottom), _clip(tile_columns, left, right)
         if region[0].stop <= region[0].start or region[1].stop <= region[1].start:
             continue
-        values = image.read_region(plane, *region)
-        if roi.shape == "rectangle":
-            yield values.reshape(-1, *values.shape[2:])
-        elif roi.shape == "ellipse":
-            yield values[ellipse_mask(region, (top, left, bottom, right))]
-        else:
-            vertices = [
-                (image.to_level(level, rows, row), image.to_level(level, columns, column))
-                for row, column in roi.points
-            ]
-            yield values[polygon_mask(region, vertices)]
+        for part, values in read_parts(image, plane, *region):
+            if roi.shape == "rectangle":
+                inside = np.ones([span.stop - span.start for span in part], np.bool_)
+            elif roi.shape == "ellipse":
+                inside = ellipse_mask(part, (top, left, bottom, right))
+            else:
+                inside = polygon_mask(part, vertices)
+            yield None if values is None else values[inside], int(np.count_nonzero(inside))
 
 
 def _clip(span: slice, low: float, high: float) -> slice:
@@ -277,7 +315,8 @@ def statistics_csv(statistics: Sequence[RoiStatistics]) -> str:
     """Return a CSV table with a header row, one row per channel."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    names = ("channel", "count", "nans", "area", "unit", "mean", "std", "minimum", "maximum", "median", "sum")
+    counts = ("channel", "count", "nans", "unreadable")
+    names = (*counts, "area", "unit", "mean", "std", "minimum", "maximum", "median", "sum")
     writer.writerow(names)
     for row in statistics:
         values = [getattr(row, name) for name in names]

@@ -23,6 +23,7 @@ __all__ = [
     "LabelReadout",
     "Readout",
     "ScaleBar",
+    "Unreadable",
     "exact_text",
     "format_bytes",
     "format_coordinate",
@@ -34,24 +35,33 @@ __all__ = [
 
 
 @dataclass(frozen=True)
+class Unreadable:
+    """In the place of a value that could not be read, with the message of the error."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
 class LabelReadout:
-    """The label of one label image at a point. ``value`` is None if its tile is not cached. ``properties`` are the
-    properties of the label.
+    """The label of one label image at a point. ``value`` is None if its tile is not cached or could not be read;
+    ``error`` is the reason of the latter. ``properties`` are the properties of the label.
     """
 
     name: str
     value: int | None
     properties: Mapping[str, Any]
+    error: Unreadable | None = None
 
 
 @dataclass(frozen=True)
 class Readout:
     """The values at one point.
 
-    ``pixel`` is the index per axis in ``level``, 0 for the channel axis. ``physical`` has (axis, value, unit) of
-    all axes with a name except channels, and ``steps`` the pixel size of each in level 0. ``values`` has (label,
-    value) of each drawn channel; the value is None if its tile is not cached, and a time of NumPy for times.
-    ``chunk`` is the store key of the chunk of the first drawn channel, or None.
+    ``pixel`` is the index per axis in ``level``, 0 for the channel axis; of a sampled plane it is the pixel that was
+    read, at or before the point. ``physical`` has (axis, value, unit) of all axes with a name except channels, and
+    ``steps`` the pixel size of each in level 0. ``values`` has (label, value) of each drawn channel. The value is None
+    if its tile is not cached, ``Unreadable`` if it could not be read, and a time of NumPy for times. ``chunk`` is the
+    store key of the chunk of the first drawn channel, or None.
     """
 
     pixel: tuple[int, ...]
@@ -72,7 +82,9 @@ class Readout:
         for name, value in self.values:
             parts.append(f"{name}: {format_value(value)}" if name else format_value(value))
         for label in self.labels:
-            if label.value:
+            if label.error is not None:
+                parts.append(f"{label.name}: {format_value(label.error)}")
+            elif label.value:
                 properties = ", ".join(f"{key}={value}" for key, value in label.properties.items())
                 parts.append(f"{label.name}: {label.value}{f' ({properties})' if properties else ''}")
         if self.chunk is not None:
@@ -89,9 +101,13 @@ def format_coordinate(value: float, step: float) -> str:
 
 
 def format_value(value: Any) -> str:
-    """Return a value as text: all digits of integers, 6 digits of floats, ISO 8601 for dates, and ``…`` for None."""
+    """Return a value as text: all digits of integers, 6 digits of floats, ISO 8601 for dates, ``…`` for None, and the
+    reason if it is unreadable.
+    """
     if value is None:
         return "…"
+    if isinstance(value, Unreadable):
+        return f"unreadable: {value.reason}"
     if isinstance(value, tuple):
         return f"({', '.join(map(format_value, value))})"
     if isinstance(value, bool | int | str | np.datetime64 | np.timedelta64):
@@ -116,8 +132,11 @@ def readout(state: DisplayState, streamer: TileStreamer, row: float, column: flo
             return None
     displayed_position = dict(zip(displayed, (row, column), strict=True))
     position = [displayed_position.get(axis, value) for axis, value in enumerate(state.intent.position)]
+    steps = dict(zip(displayed, state.grid.steps, strict=True))
     pixel = tuple(
-        0 if axis in (image.channel_axis, image.rgb_axis) else image.level_index(state.level, axis, value)
+        0
+        if axis in (image.channel_axis, image.rgb_axis)
+        else image.level_index(state.level, axis, value) // steps.get(axis, 1) * steps.get(axis, 1)
         for axis, value in enumerate(position)
     )
     named = [axis for axis in image.slider_axes if image.axes[axis].name]
@@ -147,22 +166,33 @@ def _labels(state: DisplayState, streamer: TileStreamer, row: float, column: flo
         if layer.labels is None:
             continue
         stored_value = _value(state, streamer, layer, row, column)
+        if isinstance(stored_value, Unreadable):
+            yield LabelReadout(layer.image.name, None, {}, stored_value)
+            continue
         label = None if stored_value is None else int(stored_value)
         properties = layer.image.image_label.properties if layer.image.image_label is not None else {}
         yield LabelReadout(layer.image.name, label, properties.get(label, {}) if label is not None else {})
 
 
 def _value(state: DisplayState, streamer: TileStreamer, layer: Layer, row: float, column: float) -> Any:
-    """Return the value in the finest cached level, or None. Complex numbers are returned unchanged."""
+    """Return the value in the finest cached level, ``Unreadable`` if that of the displayed level could not be read, or
+    None. Complex numbers are returned unchanged.
+    """
     for plane in reversed(layer.planes):
         pixel = _pixel(state, layer.image, plane, row, column)
         if pixel is None:
             return None
-        tile_shape = layer.image.grid(plane.level, plane.displayed).tile
-        tile = streamer.get(TileKey(plane, pixel[0] // tile_shape[0], pixel[1] // tile_shape[1]))
+        row_pixel, column_pixel = pixel[0] // plane.steps[0], pixel[1] // plane.steps[1]
+        tile_shape = layer.image.grid(plane.level, plane.displayed, plane.steps).tile
+        key = TileKey(plane, row_pixel // tile_shape[0], column_pixel // tile_shape[1])
+        if plane is layer.planes[-1]:
+            for error in streamer.failures([key]):
+                if error.contains(row_pixel, column_pixel):
+                    return Unreadable(error.message)
+        tile = streamer.get(key)
         if tile is None:
             continue
-        value = tile[pixel[0] % tile_shape[0], pixel[1] % tile_shape[1]]
+        value = tile[row_pixel % tile_shape[0], column_pixel % tile_shape[1]]
         if tile.ndim == 3:
             return tuple(value.tolist())
         dtype = layer.image.dtype

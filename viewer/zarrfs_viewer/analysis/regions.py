@@ -67,7 +67,8 @@ class RegionStatistics:
     """Statistics of one channel in one region.
 
     ``length`` is that of a line and ``area`` that of all other shapes, in ``unit`` or its square, or in pixels if the
-    unit is None. The values of a line are those of its profile.
+    unit is None. The values of a line are those of its profile. ``unreadable`` is the number of pixels, or of samples
+    of a line, in corrupt chunks. They are excluded from the statistics.
     """
 
     region: str
@@ -84,6 +85,7 @@ class RegionStatistics:
     maximum: float
     median: float
     sum: float
+    unreadable: int = 0
 
 
 def level_for(image: Image, intent: ViewIntent, shape: Shape, level: int) -> int:
@@ -110,7 +112,9 @@ def measure_region(
         profile = line_profile(image, intent, shape.start, shape.end)
         unit, length = profile.unit, float(profile.distance[-1])
         entries = []
-        for name, values in zip(profile.channels, profile.values, strict=True):
+        for name, values, unreadable in zip(
+            profile.channels, profile.values, profile.unreadable, strict=True
+        ):
             running = RunningStatistics()
             running.add(values)
             summary = running.result()
@@ -123,8 +127,9 @@ def measure_region(
                     None,
                     unit,
                     summary.count,
-                    summary.nans,
+                    summary.nans - unreadable,
                     **summary.moments(),
+                    unreadable=unreadable,
                 )
             )
         return entries
@@ -177,6 +182,7 @@ def axis_profile(
     count = image.levels[level].shape[axis]
     unit = image.axes[axis].unit
     positions, values = np.empty(count), np.full((len(curve_names(image, intent)), count), math.nan)
+    incomplete = np.zeros(len(values), np.intp)
     for index in range(count):
         if not is_wanted():
             return None
@@ -184,14 +190,18 @@ def axis_profile(
         at = with_position(intent, axis, coordinate)
         positions[index] = image.to_physical(axis, coordinate) if unit is not None else coordinate
         if shape.kind == "line":
-            samples = line_profile(image, at, shape.start, shape.end, level).values
+            profile = line_profile(image, at, shape.start, shape.end, level)
+            samples, unreadable = profile.values, profile.unreadable
             known = np.count_nonzero(~np.isnan(samples), axis=1)
             sums = np.nansum(samples, axis=1)
             values[:, index] = np.divide(sums, known, out=np.full(len(sums), math.nan), where=known > 0)
         else:
-            values[:, index] = roi_means(image, at, shape.roi(), level)
+            values[:, index], unreadable = roi_means(image, at, shape.roi(), level)
+        incomplete += np.array(unreadable) > 0
     name = image.axes[axis].name or f"axis {axis}"
-    return Profile(positions, values, curve_names(image, intent), unit, name), level
+    return Profile(
+        positions, values, curve_names(image, intent), unit, name, tuple(incomplete.tolist())
+    ), level
 
 
 def _profile_level(image: Image, intent: ViewIntent, shape: Shape, axis: int) -> int:

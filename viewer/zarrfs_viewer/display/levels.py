@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.state.view_state import ViewIntent, Viewport
 
-__all__ = ["FrameGrid", "choose_level", "frame_grid", "levels_in_use", "pixel_aspect", "visible_spans"]
+__all__ = [
+    "FrameGrid",
+    "choose_level",
+    "frame_grid",
+    "levels_in_use",
+    "pixel_aspect",
+    "sampling_steps",
+    "strides",
+    "visible_spans",
+]
 
 MIN_LEVEL_PIXELS_PER_DEVICE_PIXEL = 0.75
 """A level is used while a device pixel covers at least this fraction of one of its pixels. Larger fractions need up to
@@ -17,6 +26,9 @@ MIN_LEVEL_PIXELS_PER_DEVICE_PIXEL = 0.75
 """
 HYSTERESIS = 1.2
 """The level changes when the zoom has passed the threshold by this factor."""
+MAX_SIDES_RATIO = 50
+"""A longer or higher plane is displayed with wider or higher pixels, because a single row or column of a fitted picture
+would be too narrow to be visible."""
 MAX_BACKDROP_PIXELS = 1 << 20
 """The coarsest level is fetched first if its plane is not larger than this. It is displayed until finer tiles
 arrive."""
@@ -26,7 +38,8 @@ arrive."""
 class FrameGrid:
     """The pixel grid of a frame: every ``stride``-th pixel of the target level.
 
-    Frame pixel (r, c) is level pixel (top + r * stride[0], left + c * stride[1]). ``rect`` is the area of the
+    Frame pixel (r, c) is level pixel (top + r * stride[0], left + c * stride[1]). Only every ``steps``-th pixel of the
+    level is read; the strides are multiples. ``rect`` is the area of the
     frame, as (top, left, bottom, right) edges in data coordinates.
     """
 
@@ -36,14 +49,25 @@ class FrameGrid:
     shape: tuple[int, int]
     stride: tuple[int, int]
     rect: tuple[float, float, float, float]
+    steps: tuple[int, int] = (1, 1)
 
 
 def pixel_aspect(image: Image, displayed: tuple[int, int]) -> float:
-    """Return the ratio of height to width of a data pixel.
+    """Return the ratio of height to width of a displayed data pixel.
 
     It is the ratio of the physical scales if both axes are spatial and have the same unit, otherwise 1. A ratio
-    outside of 1e-3 .. 1e3 is assumed to be an error in the metadata, and is replaced by 1.
+    outside of 1e-3 .. 1e3 is assumed to be an error in the metadata, and is replaced by 1. The sides of the displayed
+    plane differ by at most the factor ``MAX_SIDES_RATIO``, or that of the pixels.
     """
+    rows, columns = (image.shape[axis] for axis in displayed)
+    aspect = _physical_aspect(image, displayed)
+    sides = rows * aspect / columns
+    limit = max(MAX_SIDES_RATIO, aspect, 1 / aspect)
+    limited = min(max(sides, 1 / limit), limit)
+    return aspect if limited == sides else aspect * limited / sides
+
+
+def _physical_aspect(image: Image, displayed: tuple[int, int]) -> float:
     row, column = (image.axes[axis] for axis in displayed)
     if row.type != "space" or column.type != "space" or row.unit != column.unit:
         return 1.0
@@ -90,17 +114,44 @@ def levels_in_use(image: Image, level: int, displayed: tuple[int, int]) -> tuple
     return (level,)
 
 
-def frame_grid(image: Image, level: int, intent: ViewIntent, viewport: Viewport) -> FrameGrid:
+def strides(
+    image: Image, level: int, displayed: tuple[int, int], zooms: tuple[float, float]
+) -> tuple[int, int]:
+    """Return the distance of the rows and of the columns of a level that are drawn. ``zooms`` are device pixels per
+    data pixel along both axes.
+
+    It is more than 1 if the pixels of the level are smaller than device pixels: there is no pyramid, or the level is
+    fixed.
+    """
+    sizes = (image.downsampling(level, axis) * zoom for axis, zoom in zip(displayed, zooms, strict=True))
+    row_stride, column_stride = (max(1, int(1 / size + 1 / 3)) for size in sizes)
+    return row_stride, column_stride
+
+
+def sampling_steps(strides: tuple[int, int]) -> tuple[int, int]:
+    """Return the steps with which a plane is read that is drawn with strides: the largest powers of two.
+
+    All strides of the same octave have the same steps, so that zooming rarely reads the plane again.
+    """
+    rows, columns = (1 << (stride.bit_length() - 1) for stride in strides)
+    return rows, columns
+
+
+def frame_grid(
+    image: Image, level: int, intent: ViewIntent, viewport: Viewport, steps: tuple[int, int] = (1, 1)
+) -> FrameGrid:
     """Return the grid of the visible part of a level; it is empty if the level is outside of the viewport.
 
-    A level with pixels smaller than device pixels (no pyramid, or a fixed level) is drawn with a stride, so that
-    a frame does not have many more pixels than the viewport. Strides begin at pixel 0, so that panning draws the
-    same pixels.
+    A level with pixels smaller than device pixels is drawn with a stride, so that a frame does not have many more
+    pixels than the viewport. Strides are multiples of ``steps``, with which the level is read. They begin at pixel 0,
+    so that panning draws the same pixels.
     """
     spans = []
-    for axis, zoom, low, high in visible_spans(intent.displayed, viewport):
-        size = image.downsampling(level, axis) * zoom
-        stride = max(1, int(1 / size + 1 / 3))
+    limits = strides(image, level, intent.displayed, viewport.zooms)
+    for (axis, _, low, high), limit, step in zip(
+        visible_spans(intent.displayed, viewport), limits, steps, strict=True
+    ):
+        stride = max(1, limit // step) * step
         ends = sorted(image.to_level(level, axis, edge) for edge in (low, high))
         length = image.levels[level].shape[axis]
         first = max(0, math.floor(ends[0] + 0.5)) // stride
@@ -111,7 +162,7 @@ def frame_grid(image: Image, level: int, intent: ViewIntent, viewport: Viewport)
         spans.append((first * stride, count, stride, tuple(edges)))
     (top, rows, row_stride, (upper, lower)), (left, columns, column_stride, (west, east)) = spans
     return FrameGrid(
-        level, top, left, (rows, columns), (row_stride, column_stride), (upper, west, lower, east)
+        level, top, left, (rows, columns), (row_stride, column_stride), (upper, west, lower, east), steps
     )
 
 

@@ -15,6 +15,8 @@ from zarrfs_viewer.display.levels import (
     frame_grid,
     levels_in_use,
     pixel_aspect,
+    sampling_steps,
+    strides,
     visible_spans,
 )
 from zarrfs_viewer.display.overlay import level_map, translate_intent
@@ -35,6 +37,8 @@ __all__ = [
 
 MAX_PREFETCH_PIXELS = 1 << 24
 """The limit of prefetched pixels, for large planes without a pyramid."""
+MAX_TILES_NBYTES = 64 << 20
+"""The default limit of the tiles of one picture. A plane whose visible tiles are larger is sampled."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,11 @@ class DisplayState:
     def images(self) -> tuple[Image, ...]:
         """The images of all layers, each once."""
         return tuple({layer.image.uid: layer.image for layer in self.layers}.values())
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether only a part of the pixels of the front image is read, because all of them would be too many."""
+        return any(layer.planes[-1].steps != (1, 1) for layer in self.layers if layer.image is self.image)
 
 
 def plane_key(image: Image, level: int, intent: ViewIntent, channel: int = 0) -> PlaneKey:
@@ -113,6 +122,7 @@ def resolve(
     overlays: Sequence[Image] = (),
     previous: DisplayState | None = None,
     chunk_budget: int | None = None,
+    tile_budget: int = MAX_TILES_NBYTES,
 ) -> DisplayState:
     """Return the display state: what to draw and what to fetch.
 
@@ -120,6 +130,8 @@ def resolve(
     the first overlay. ``previous`` is used for the hysteresis of the level and for the direction of prefetching.
     ``chunk_budget`` is the limit of cached chunks in bytes, None without a limit. The chunks of the visible tiles are
     cached if they fit, and the next chunks are prefetched if they fit in addition.
+    ``tile_budget`` is the limit of the visible tiles in bytes. A layer that needs more than its part, because there is
+    no coarser level, is read with steps, so that its tiles contain little more than the pixels that are drawn.
     """
     intent = _clipped(intent, image)
     if previous is not None and (
@@ -131,13 +143,18 @@ def resolve(
     else:
         level = choose_level(image, viewport, intent.displayed, previous.level if previous else None)
     overlays = (image, *overlays) if image.kind == "labels" else tuple(overlays)
+    layers = tuple(_layers(intent, image, overlays, level, viewport))
+    layers = tuple(
+        _sampled(layer, intent, image, viewport, tile_budget / max(1, len(layers))) for layer in layers
+    )
+    steps = next((layer.planes[-1].steps for layer in layers if layer.image is image), (1, 1))
     state = DisplayState(
         intent=intent,
         viewport=viewport,
         image=image,
         level=level,
-        grid=frame_grid(image, level, intent, viewport),
-        layers=tuple(_layers(intent, image, overlays, level, viewport)),
+        grid=frame_grid(image, level, intent, viewport, steps),
+        layers=layers,
         tiles=(),
     )
     state = replace(state, tiles=_requests(state, [p for layer in state.layers for p in layer.planes]))
@@ -183,13 +200,41 @@ def _overlay_level(
     image: Image, overlay: Image, intent: ViewIntent, translated: ViewIntent, viewport: Viewport
 ) -> int:
     """Return the level of an overlay for a viewport in the data coordinates of the front image."""
-    factors = [
-        abs(level_map(image, overlay, 0, front_axis, axis)[0])
-        for front_axis, axis in zip(intent.displayed, translated.displayed, strict=True)
-    ]
-    zoom = viewport.zoom / factors[1]
-    aspect = viewport.aspect * factors[1] / factors[0]
-    return choose_level(overlay, replace(viewport, zoom=zoom, aspect=aspect), translated.displayed)
+    row_zoom, zoom = _zooms(image, overlay, intent.displayed, translated.displayed, viewport)
+    return choose_level(overlay, replace(viewport, zoom=zoom, aspect=row_zoom / zoom), translated.displayed)
+
+
+def _zooms(
+    image: Image,
+    other: Image,
+    displayed: tuple[int, int],
+    other_displayed: tuple[int, int],
+    viewport: Viewport,
+) -> tuple[float, float]:
+    """Return the device pixels per data pixel of another image, along (rows, columns)."""
+    row_zoom, column_zoom = (
+        zoom / abs(level_map(image, other, 0, front_axis, axis)[0])
+        for zoom, front_axis, axis in zip(viewport.zooms, displayed, other_displayed, strict=True)
+    )
+    return row_zoom, column_zoom
+
+
+def _sampled(layer: Layer, intent: ViewIntent, front: Image, viewport: Viewport, max_nbytes: float) -> Layer:
+    """Return the layer with steps in its target plane, if its visible tiles are larger than the limit."""
+    image, plane = layer.image, layer.planes[-1]
+    ends = []
+    for (front_axis, _, low, high), axis in zip(
+        visible_spans(intent.displayed, viewport), plane.displayed, strict=True
+    ):
+        factor, offset = level_map(front, image, plane.level, front_axis, axis)
+        ends.append(sorted((factor * low + offset, factor * high + offset)))
+    (top, bottom), (left, right) = ends
+    pixels = image.grid(plane.level, plane.displayed).pixels_within(top, left, bottom, right)
+    if pixels * image.pixel_nbytes <= max_nbytes:
+        return layer
+    zooms = _zooms(front, image, intent.displayed, plane.displayed, viewport)
+    steps = sampling_steps(strides(image, plane.level, plane.displayed, zooms))
+    return replace(layer, planes=(*layer.planes[:-1], plane._replace(steps=steps)))
 
 
 def _requests(
@@ -206,21 +251,36 @@ def _requests(
 
 
 def _visible_tiles(state: DisplayState, image: Image, plane: PlaneKey) -> Iterator[tuple[int, int, float]]:
-    """Yield (row, column, distance from the viewport's centre in device pixels) of the visible tiles."""
-    grid = image.grid(plane.level, plane.displayed)
+    """Yield (row, column, distance from the viewport's centre in device pixels) of the tiles that the frame needs."""
+    frame, front = state.grid, state.image
+    if not all(frame.shape):
+        return
+    grid = image.grid(plane.level, plane.displayed, plane.steps)
     maps, ends = [], []
-    spans = visible_spans(state.intent.displayed, state.viewport)
-    for (front_axis, zoom, low, high), axis in zip(spans, plane.displayed, strict=True):
-        factor, offset = level_map(state.image, image, plane.level, front_axis, axis)
-        maps.append((factor, offset, zoom))
-        ends.append(sorted((factor * low + offset, factor * high + offset)))
+    for first, count, stride, front_axis, axis, zoom, step in zip(
+        (frame.top, frame.left),
+        frame.shape,
+        frame.stride,
+        state.intent.displayed,
+        plane.displayed,
+        state.viewport.zooms,
+        plane.steps,
+        strict=True,
+    ):
+        factor, offset = level_map(front, image, plane.level, front_axis, axis)
+        maps.append((factor, offset, zoom, step))
+        data = (
+            front.from_level(frame.level, front_axis, edge) for edge in (first, first + (count - 1) * stride)
+        )
+        # As in ``rendering.sampling``: the pixel of the level, then the sample at or before it.
+        ends.append(sorted(math.floor(factor * edge + offset + 0.5 + 1e-9) // step for edge in data))
     (top, bottom), (left, right) = ends
     for row, column in grid.within(top, left, bottom, right):
         squared_distance = 0.0
-        for part, center, (factor, offset, zoom) in zip(
+        for part, center, (factor, offset, zoom, step) in zip(
             grid.rect(row, column), state.viewport.center, maps, strict=True
         ):
-            middle = ((part.start + part.stop - 1) / 2 - offset) / factor
+            middle = ((part.start + part.stop - 1) / 2 * step - offset) / factor
             squared_distance += ((middle - center) * zoom) ** 2
         yield row, column, math.sqrt(squared_distance)
 
@@ -233,6 +293,8 @@ def _prefetch(
     requests: dict[TileKey, TileRequest] = {}
     visible = {request.key for request in state.tiles}
     pixels = 0
+    if any(layer.planes[-1].steps != (1, 1) for layer in state.layers):
+        return ()  # the samples of another plane take as long to read as the whole plane
     for step, position in enumerate(positions):
         intent = replace(state.intent, position=position)
         layers = _layers(intent, state.image, overlays, state.level, state.viewport)
@@ -261,13 +323,14 @@ def _visible_chunk_nbytes(state: DisplayState) -> int:
                 1 if axis in request.key.plane.displayed else length
                 for axis, length in enumerate(level.chunks)
             )
-            nbytes += _area(state, request.key) * depth * image.dtype.itemsize
+            area = _area(state, request.key) * math.prod(request.key.plane.steps)
+            nbytes += area * depth * image.dtype.itemsize
     return nbytes
 
 
 def _area(state: DisplayState, key: TileKey) -> int:
     image = next(layer.image for layer in state.layers if layer.image.uid == key.plane.image)
-    rows, columns = image.grid(key.plane.level, key.plane.displayed).rect(key.row, key.column)
+    rows, columns = image.rect(key)
     height: int = rows.stop - rows.start
     width: int = columns.stop - columns.start
     return height * width

@@ -41,6 +41,6 @@ def render_view(
     """Return the complete frame of a viewport of any size, from the level that its zoom needs. Blocks. Raises
     ZarrError.
 
-    With ``skip_corrupt`` corrupt chunks are blank, and are reported in ``errors`` of the frame.
+    With ``skip_corrupt`` corrupt chunks are hatched, and are reported in ``errors`` of the frame.
     """
     return complete_frame(resolve(intent, image, viewport, overlays), skip_corrupt)

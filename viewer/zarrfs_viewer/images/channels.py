@@ -44,7 +44,7 @@ def default_channels(
 ) -> tuple[ChannelSettings, ...]:
     """Return one entry per channel, or per channel and field of a structured data type."""
     if rgb_axis is not None:
-        return (ChannelSettings(label="RGB", limits=_known_limits(dtype)),)
+        return (ChannelSettings(label="RGB", limits=data_limits(dtype) if dtype == np.uint8 else None),)
     declared = omero.channels if omero is not None else ()
     names: tuple[str | None, ...] = fields(dtype) or (None,)
     count = 1 if channel_axis is None else shape[channel_axis]
@@ -80,7 +80,7 @@ def _channel_settings(
         index=index,
         label=label,
         colormap=colormap,
-        limits=(window.start, window.end) if window else _known_limits(scalar, only_bool=True),
+        limits=(window.start, window.end) if window else (0.0, 1.0) if scalar.kind == "b" else None,
         limits_range=(window.min, window.max) if window else None,
         invert=bool(declared and declared.inverted),
         visible=declared.active if declared else number < MAX_INITIALLY_VISIBLE,
@@ -101,11 +101,3 @@ def _informative_window(window: Window | None, dtype: np.dtype[Any]) -> Window |
         if (float(window.start), float(window.end)) == (float(low), float(high)):
             return None
     return window
-
-
-def _known_limits(dtype: np.dtype[Any], only_bool: bool = False) -> tuple[float, float] | None:
-    if dtype.kind == "b":
-        return (0.0, 1.0)
-    if only_bool:
-        return None
-    return data_limits(dtype) if dtype.itemsize == 1 or dtype.kind in "fc" else None

@@ -95,6 +95,11 @@ class Image:
         return self.levels[0].array.dtype
 
     @property
+    def pixel_nbytes(self) -> int:
+        """The size of a pixel as stored, with all samples of an RGB image."""
+        return self.dtype.itemsize * (1 if self.rgb_axis is None else self.shape[self.rgb_axis])
+
+    @property
     def slider_axes(self) -> tuple[int, ...]:
         """The axes that can be displayed or have a slider: all except the channel axis and the RGB axis."""
         return tuple(axis for axis in range(len(self.axes)) if axis not in (self.channel_axis, self.rgb_axis))
@@ -133,11 +138,18 @@ class Image:
         """Return the number of data pixels that one pixel of a level covers along an axis."""
         return abs(self.levels[level].scale[axis] / self.levels[0].scale[axis])
 
-    def grid(self, level: int, displayed: tuple[int, int]) -> TileGrid:
-        """Return the tile grid of the planes of a level."""
+    def grid(self, level: int, displayed: tuple[int, int], steps: tuple[int, int] = (1, 1)) -> TileGrid:
+        """Return the tile grid of the planes of a level, or of every ``steps``-th pixel of them."""
         row, column = displayed
         shape, chunks = self.levels[level].shape, self.levels[level].chunks
-        return TileGrid.for_plane((shape[row], shape[column]), (chunks[row], chunks[column]))
+        return TileGrid.for_plane(
+            (shape[row], shape[column]), (chunks[row], chunks[column]), steps, self.pixel_nbytes
+        )
+
+    def rect(self, key: TileKey) -> tuple[slice, slice]:
+        """Return the rows and columns of its plane that a tile covers."""
+        plane = key.plane
+        return self.grid(plane.level, plane.displayed, plane.steps).rect(key.row, key.column)
 
     def read_tile(self, key: TileKey) -> npt.NDArray[Any]:
         """Read one tile. Blocks. Raises ZarrError.
@@ -145,19 +157,17 @@ class Image:
         The result has shape (rows, columns), or (rows, columns, samples) for RGB. It has native byte order, is
         C-contiguous and belongs to the caller.
         """
-        rows, columns = self.grid(key.plane.level, key.plane.displayed).rect(key.row, key.column)
-        return self.read_region(key.plane, rows, columns)
+        return self.read_region(key.plane, *self.rect(key))
 
     def read_region(self, plane: PlaneKey, rows: slice, columns: slice) -> npt.NDArray[Any]:
-        """Read a region of a plane, given in pixels of its level, as an array like that of ``read_tile``.
+        """Read a region of a plane, given in pixels of the plane, as an array like that of ``read_tile``.
         Blocks. Raises ZarrError.
         """
         return read_plane_region(self.levels[plane.level].array, plane, rows, columns)
 
     def expect_reads(self, key: TileKey) -> None:
         """Let the next read of a tile cache the chunks of the tile, because other planes of them follow."""
-        rows, columns = self.grid(key.plane.level, key.plane.displayed).rect(key.row, key.column)
-        expect_reads(self.levels[key.plane.level].array, key.plane, rows, columns)
+        expect_reads(self.levels[key.plane.level].array, key.plane, *self.rect(key))
 
     def chunks_of(self, key: TileKey) -> Hashable:
         """Return a value that is equal for two tiles if they need the same chunks."""

@@ -8,7 +8,7 @@ from typing import Any
 import zarrfs
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError, ZarrError
-from zarrfs_viewer.images.dataset import Dataset, describe
+from zarrfs_viewer.images.dataset import Dataset, describe, describe_member
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.process_memory import release_free_memory
 from zarrfs_viewer.url_credentials import find_options, origin_of
@@ -20,6 +20,7 @@ __all__ = [
     "open_first_image",
     "open_with_credentials",
     "open_with_labels",
+    "reopen",
 ]
 
 ENGINE_MODULES = (
@@ -68,6 +69,15 @@ def open_dataset(
     """
     node = open_with_credentials(location, path)
     return node, open_first_image(describe(node, name, path), image, as_labels)
+
+
+def reopen(location: str, path: str, image: str | None, as_labels: bool = False) -> tuple[Any, OpenedDataset]:
+    """Open a location again, as it is now stored, and the image of its member at a path. Blocks. Raises ZarrError.
+
+    Returns the node of the location too.
+    """
+    node = open_with_credentials(location, "")
+    return node, open_first_image(describe_member(node, location, path), image, as_labels)
 
 
 def open_with_credentials(location: str | Store, path: str) -> Any:

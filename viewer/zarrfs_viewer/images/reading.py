@@ -18,6 +18,7 @@ __all__ = [
     "PaddedArray",
     "SourceArray",
     "expect_reads",
+    "level_slices",
     "projected_dtype",
     "read_plane_region",
     "read_projection",
@@ -73,6 +74,15 @@ def uniform_chunks(array: SourceArray) -> tuple[int, ...]:
     return tuple(max(1, min(c, n)) if n else 1 for c, n in zip(chunks, array.shape, strict=True))
 
 
+def level_slices(plane: PlaneKey, rows: slice, columns: slice) -> tuple[slice, slice]:
+    """Return the rows and columns of the level for those of a plane, which may be sampled."""
+    row_step, column_step = plane.steps
+    return (
+        slice(rows.start * row_step, (rows.stop - 1) * row_step + 1, row_step),
+        slice(columns.start * column_step, (columns.stop - 1) * column_step + 1, column_step),
+    )
+
+
 def read_plane_region(array: SourceArray, plane: PlaneKey, rows: slice, columns: slice) -> AnyArray:
     """Read a region of a plane as (rows, columns), or as (rows, columns, samples) if one of the plane's indices
     is ``ALL``. Blocks. Raises ZarrError.
@@ -81,8 +91,7 @@ def read_plane_region(array: SourceArray, plane: PlaneKey, rows: slice, columns:
     chunk's depth is in memory. The mean of a slab is float32, or float64 for 64-bit data types.
     """
     selection: list[Any] = [slice(None) if index == ALL else index for index in plane.indices]
-    selection[plane.displayed[0]] = rows
-    selection[plane.displayed[1]] = columns
+    selection[plane.displayed[0]], selection[plane.displayed[1]] = level_slices(plane, rows, columns)
     if plane.slab is None:
         return _ordered(np.asarray(array[tuple(selection)]), plane, None)
     slab = plane.slab
@@ -105,8 +114,7 @@ def expect_reads(array: SourceArray, plane: PlaneKey, rows: slice, columns: slic
     storage = getattr(source, "storage", None)
     if plane.slab is None and isinstance(storage, ArrayStorage):
         selection: list[Any] = [slice(None) if index == ALL else index for index in plane.indices]
-        selection[plane.displayed[0]] = rows
-        selection[plane.displayed[1]] = columns
+        selection[plane.displayed[0]], selection[plane.displayed[1]] = level_slices(plane, rows, columns)
         expect_chunk_reads(storage, basic_selection(tuple(selection[added_axes:]), source.shape))
 
 

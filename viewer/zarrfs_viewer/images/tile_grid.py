@@ -1,11 +1,13 @@
 """Tile geometry: the tiles of a plane of a pyramid level, and the order in which tiles are fetched.
 
-A tile is a whole number of chunks along both displayed axes, so that two tiles of a plane never share a chunk.
-Pure functions; reading is in ``images.reading`` and ``streaming``.
+A tile is a whole number of chunks along both displayed axes, so that two tiles of a plane never share a chunk. The
+exceptions are very large chunks, and planes that are sampled with steps that do not divide the chunks. Pure functions;
+reading is in ``images.reading`` and ``streaming``.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -19,6 +21,16 @@ ALL = -1
 TARGET_TILE_LENGTH = 256
 """Smaller chunks are grouped to tiles of about this length in pixels. One read costs about 50 us of Python code,
 which would dominate the time of tiles of a single 16-pixel chunk."""
+
+TARGET_SAMPLES = 64
+"""The tiles of a sampled plane have about this number of samples along each axis, unless they would be shorter than
+``TARGET_TILE_LENGTH``. With fewer samples, drawing them takes long; with more, a read decodes many chunks, and it
+cannot be cancelled."""
+
+MAX_TILE_LENGTH = 4096
+MAX_TILE_NBYTES = 32 << 20
+"""Chunks that are longer or larger are divided into several tiles. A tile is held as a whole while a part of it is
+visible: the corners of four chunks would fill the memory."""
 
 
 class Slab(NamedTuple):
@@ -36,7 +48,9 @@ class PlaneKey(NamedTuple):
     """One 2-D plane of one level of one image.
 
     ``image`` is ``Image.uid``. ``displayed`` is (row axis, column axis). ``indices`` has one entry per axis: the
-    index in this level, 0 for the displayed axes, ``ALL`` for the axis of RGB samples.
+    index in this level, 0 for the displayed axes, ``ALL`` for the axis of RGB samples. Only every ``steps[0]``-th row
+    and every ``steps[1]``-th column is read: pixel (r, c) of the plane is pixel (r * steps[0], c * steps[1]) of the
+    level.
     """
 
     image: int
@@ -44,6 +58,7 @@ class PlaneKey(NamedTuple):
     displayed: tuple[int, int]
     indices: tuple[int, ...]
     slab: Slab | None = None
+    steps: tuple[int, int] = (1, 1)
 
 
 class TileKey(NamedTuple):
@@ -84,18 +99,36 @@ class TileRequest:
 
 @dataclass(frozen=True)
 class TileGrid:
-    """A plane of ``shape`` (rows, columns) in tiles of ``tile`` (rows, columns). The last tiles may be smaller."""
+    """A plane of ``shape`` (rows, columns) in tiles of ``tile`` (rows, columns). The last tiles may be smaller.
+
+    Rows and columns are pixels of the plane, of which a sampled plane has fewer than its level.
+    """
 
     shape: tuple[int, int]
     tile: tuple[int, int]
 
     @classmethod
     def for_plane(
-        cls, shape: tuple[int, int], chunk: tuple[int, int], target: int = TARGET_TILE_LENGTH
+        cls,
+        shape: tuple[int, int],
+        chunk: tuple[int, int],
+        steps: tuple[int, int] = (1, 1),
+        itemsize: int = 1,
     ) -> TileGrid:
-        """Return a grid of tiles of whole chunks: at most ``target`` pixels long, but at least one chunk."""
-        rows, columns = (max(1, target // max(1, length)) * max(1, length) for length in chunk)
-        return cls(shape, (rows, columns))
+        """Return the grid of a plane of every ``steps``-th pixel of a level with this shape and these chunks.
+
+        Tiles are whole chunks: at most ``TARGET_TILE_LENGTH`` pixels or ``TARGET_SAMPLES`` samples long, but at least
+        one chunk. Chunks above ``MAX_TILE_LENGTH`` and ``MAX_TILE_NBYTES`` are divided. A pixel has ``itemsize`` bytes.
+        """
+        lengths = []
+        for length, step in zip(chunk, steps, strict=True):
+            target = max(TARGET_TILE_LENGTH, TARGET_SAMPLES * step) if step > 1 else TARGET_TILE_LENGTH
+            lengths.append(-(-max(1, target // max(1, length)) * max(1, length) // step))
+        while max(lengths) > MAX_TILE_LENGTH or math.prod(lengths) * itemsize > MAX_TILE_NBYTES:
+            longer = int(lengths[1] > lengths[0])
+            lengths[longer] = -(-lengths[longer] // 2)
+        rows, columns = (-(-length // step) for length, step in zip(shape, steps, strict=True))
+        return cls((rows, columns), (lengths[0], lengths[1]))
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -113,13 +146,27 @@ class TileGrid:
     def within(self, top: float, left: float, bottom: float, right: float) -> Iterator[tuple[int, int]]:
         """Yield (row, column) of the tiles that intersect a rectangle, which may extend beyond the plane.
 
-        The rectangle is in pixels of the level: pixel ``i`` covers ``[i - 0.5, i + 0.5)``.
+        The rectangle is in pixels of the plane: pixel ``i`` covers ``[i - 0.5, i + 0.5)``.
         """
-        rows = _tile_range(top, bottom, self.shape[0], self.tile[0])
-        columns = _tile_range(left, right, self.shape[1], self.tile[1])
+        rows, columns = self._tiles_within(top, left, bottom, right)
         for row in rows:
             for column in columns:
                 yield row, column
+
+    def pixels_within(self, top: float, left: float, bottom: float, right: float) -> int:
+        """Return the number of pixels of the tiles that ``within`` yields, without enumerating them."""
+        total = 1
+        for tiles, length, tile in zip(
+            self._tiles_within(top, left, bottom, right), self.shape, self.tile, strict=True
+        ):
+            total *= max(0, min(tiles.stop * tile, length) - tiles.start * tile)
+        return total
+
+    def _tiles_within(self, top: float, left: float, bottom: float, right: float) -> tuple[range, range]:
+        return (
+            _tile_range(top, bottom, self.shape[0], self.tile[0]),
+            _tile_range(left, right, self.shape[1], self.tile[1]),
+        )
 
 
 def _tile_range(start: float, stop: float, length: int, step: int) -> range:

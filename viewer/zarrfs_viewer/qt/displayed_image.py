@@ -84,6 +84,11 @@ class DisplayedImage(QObject):
         self._last_message = text
         self.message_changed.emit(text, is_warning)
 
+    def add_hint(self, text: str) -> None:
+        """Show a message that is less important than others: it does not replace one."""
+        if not self._last_message:
+            self.show_message(text)
+
     def report_outcome(self, text: str, is_warning: bool = False) -> None:
         """Show how a long operation ended. The message remains until the user closes it; other messages do not replace
         it.

@@ -21,13 +21,14 @@ from zarrfs_viewer.images.opening import (
     open_dataset,
     open_first_image,
     open_with_labels,
+    reopen,
 )
 from zarrfs_viewer.locations import absolute_location
 from zarrfs_viewer.qt.displayed_image import DisplayedImage
 from zarrfs_viewer.qt.support.steps import Steps
 from zarrfs_viewer.qt.support.worker import Worker
 from zarrfs_viewer.saved_views.views import View, from_link
-from zarrfs_viewer.state.view_state import LabelsSettings, ViewIntent
+from zarrfs_viewer.state.view_state import LabelsSettings, ViewIntent, Viewport
 from zarrfs_viewer.streaming.streamer import TileStreamer
 
 __all__ = ["Session"]
@@ -114,13 +115,38 @@ class Session(DisplayedImage):
 
     def _open(self, location: str | Store, path: str, view: View | None, as_labels: bool = False) -> None:
         name = location.url if isinstance(location, Store) else location
+        image = None if view is None else view.image
+        self._submit_opening(name, view, lambda: open_dataset(location, name, path, image, as_labels))
+
+    def reload(self, viewport: Viewport) -> None:
+        """Open the displayed location again with the same settings: it may have been changed or replaced.
+
+        ``viewport`` is the displayed part of the image. What is displayed remains if the location cannot be opened.
+        """
+        dataset, image = self.dataset, self.image
+        if dataset is None:
+            self.show_message("No location is open.")
+            return
+        self.show_message("")
+        path = None if image is None else image.path
+        as_labels = image is not None and image.kind == "labels"
+        self._submit_opening(
+            dataset.location,
+            self.view("", viewport),
+            lambda: reopen(dataset.location, dataset.path, path, as_labels),
+        )
+
+    def _submit_opening(
+        self, name: str, view: View | None, function: Callable[[], tuple[Any, OpenedDataset]]
+    ) -> None:
+        """Call a function that opens a location on a worker thread, and display the result with a view."""
         self.requested = name
         self._requested_count += 1
         self._set_opening([*self._opening, name])
         number = self._requested_count
         self.worker.cancel("image")
         self.worker.submit(
-            lambda: open_dataset(location, name, path, None if view is None else view.image, as_labels),
+            function,
             lambda result: self._finish_opening(name, number, view, *result),
             lambda error: self._fail_opening(name, error),
             "open",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -12,11 +14,12 @@ import numpy.typing as npt
 from zarrfs.errors import ChunkDecodeError
 from zarrfs_viewer.display.resolve import plane_key
 from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.images.tile_grid import PlaneKey
 from zarrfs_viewer.images.values import component, unsigned_offsets
 from zarrfs_viewer.state.view_state import ChannelSettings, ViewIntent
 from zarrfs_viewer.streaming.tile_reading import read_intact
 
-__all__ = ["Histogram", "auto_limits", "channel_values", "histogram"]
+__all__ = ["Histogram", "auto_limits", "channel_values", "histogram", "rgb_limits"]
 
 MAX_PERCENTILE_VALUES = 1 << 18
 """Percentiles are computed from about this number of evenly spaced values: 1 ms instead of 44 ms for a plane of
@@ -24,6 +27,8 @@ MAX_PERCENTILE_VALUES = 1 << 18
 
 MAX_EXACT_FLOAT = 1 << 52
 """The halves between integers up to this number are exact as floats."""
+MAX_SAMPLED_TILES = 256
+"""Percentiles and histograms of a large plane are those of at most this number of its tiles."""
 BINCOUNT_BLOCK = 1 << 18
 """The number of values per call of ``np.bincount``, which takes about a millisecond."""
 
@@ -132,6 +137,16 @@ def auto_limits(values: npt.NDArray[Any], low: float = 0.1, high: float = 99.9) 
     return bottom, top
 
 
+def rgb_limits(values: npt.NDArray[Any]) -> tuple[float, float]:
+    """Return contrast limits for RGB samples: black is 0 and the upper limit that of ``auto_limits``, so that colours
+    are not changed. Floats from 0 to 1 have the limits 0 and 1.
+    """
+    low, high = auto_limits(values)
+    if values.dtype.kind == "f" and low >= 0 and high <= 1:
+        return 0.0, 1.0
+    return min(low, type(low)(0)), high
+
+
 def _percentiles(values: npt.NDArray[Any], low: float, high: float) -> tuple[float, float]:
     last = values.size - 1
     # At least one value is ignored at each end, so that a single hot pixel does not set the limit of a small image.
@@ -152,8 +167,8 @@ def channel_values(
 
     The values are those of the displayed slice, or with ``volume`` of the whole stack at the same time point.
     They are read from the finest level with at most ``max_pixels`` pixels. If the coarsest level has more pixels,
-    evenly spaced planes, or the central part of one plane, are read. The values of corrupt chunks are omitted. Raises
-    ZarrError if nothing can be read.
+    evenly spaced planes are read, and evenly spaced pixels of evenly spaced tiles of one plane. The values of corrupt
+    chunks are omitted. Raises ZarrError if nothing can be read.
     """
     depth = _depth_axes(image, intent) if volume else ()
     if volume:
@@ -163,7 +178,6 @@ def channel_values(
     rows, columns = (shape[axis] for axis in intent.displayed)
     max_planes = max(1, max_pixels // max(1, rows * columns))
     indices_per_axis = [_evenly_spaced(shape[axis], max_planes, len(depth)) for axis in depth]
-    region = _central_slice(rows, max_pixels), _central_slice(columns, max_pixels)
     planes = []
     error: ChunkDecodeError | None = None
     for indices in product(*indices_per_axis):
@@ -171,11 +185,12 @@ def channel_values(
         for axis, index in zip(depth, indices, strict=True):
             position[axis] = image.from_level(level, axis, index)
         plane = plane_key(image, level, replace(intent, position=tuple(position)), channel.index)
-        try:
-            parts = read_intact(image, plane, *region)
-        except ChunkDecodeError as failure:
-            error = failure
-            continue
+        parts: list[npt.NDArray[Any]] = []
+        for sampled, region in _sampled_regions(image, plane, rows, columns, max_pixels):
+            try:
+                parts += read_intact(image, sampled, *region)
+            except ChunkDecodeError as failure:
+                error = failure
         for part in parts:
             values = component(part, channel.component, channel.field)
             planes.append((values[..., :3] if image.rgb_axis is not None else values).reshape(-1))
@@ -207,7 +222,35 @@ def _evenly_spaced(length: int, max_planes: int, axis_count: int) -> list[int]:
     return [int((number + 0.5) * length / count) for number in range(count)]
 
 
-def _central_slice(length: int, max_pixels: int) -> slice:
-    side = min(length, max(1, int(max_pixels**0.5)))
-    start = (length - side) // 2
-    return slice(start, start + side)
+def _sampled_regions(
+    image: Image, plane: PlaneKey, rows: int, columns: int, max_pixels: int
+) -> Iterator[tuple[PlaneKey, tuple[slice, slice]]]:
+    """Yield the parts of a plane of ``rows`` x ``columns`` pixels that represent it: the plane if it has at most
+    ``max_pixels``, else evenly spaced pixels of evenly spaced tiles.
+    """
+    if rows * columns <= max_pixels:
+        yield plane, (slice(0, rows), slice(0, columns))
+        return
+    grid = image.grid(plane.level, plane.displayed)
+    numbers = [_evenly_spaced(count, MAX_SAMPLED_TILES, 2) for count in grid.counts]
+    rects = [grid.rect(row, column) for row, column in product(*numbers)]
+    pixels = sum((down.stop - down.start) * (across.stop - across.start) for down, across in rects)
+    # The same step along both axes, unless an axis is shorter.
+    steps = _steps(pixels / max_pixels, min(rows, grid.tile[0]), min(columns, grid.tile[1]))
+    for rect in rects:
+        region = [
+            slice(-(-part.start // step), -(-part.stop // step))
+            for part, step in zip(rect, steps, strict=True)
+        ]
+        if all(part.start < part.stop for part in region):
+            yield plane._replace(steps=steps), (region[0], region[1])
+
+
+def _steps(ratio: float, rows: int, columns: int) -> tuple[int, int]:
+    """Return the steps with which a tile has ``ratio`` times fewer pixels."""
+    step = max(1, math.ceil(math.sqrt(ratio)))
+    row_step, column_step = min(step, rows), min(step, columns)
+    return (
+        max(row_step, min(rows, math.ceil(ratio / column_step))) if column_step < step else row_step,
+        max(column_step, min(columns, math.ceil(ratio / row_step))) if row_step < step else column_step,
+    )

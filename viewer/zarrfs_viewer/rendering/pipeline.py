@@ -27,6 +27,10 @@ PREFETCH_DELAY_SECONDS = 0.005
 same time would double the time of a step between slices that are in memory.
 """
 
+MAX_PICTURE_FRACTION = 0.25
+"""The part of the tile cache that the visible tiles of one pane may use: visible tiles are not evicted, and four linked
+panes may be displayed."""
+
 DisplayRequest = tuple[Image, ViewIntent, Viewport, tuple[Image, ...]]
 
 
@@ -174,7 +178,8 @@ class ViewPipeline:
 
     def _resolve(self, request: DisplayRequest) -> None:
         image, intent, viewport, overlays = request
-        state = resolve(intent, image, viewport, overlays, self._state, default_cache().capacity)
+        budget = int(self._streamer.memory.budget * MAX_PICTURE_FRACTION)
+        state = resolve(intent, image, viewport, overlays, self._state, default_cache().capacity, budget)
         self._state = state
         was_waiting, self._prefetch_time = bool(self._waiting_prefetch), None
         self._waiting_prefetch = () if was_waiting else state.prefetch

@@ -18,10 +18,10 @@ from zarrfs_viewer.display.levels import FrameGrid
 from zarrfs_viewer.display.resolve import DisplayState, Layer
 from zarrfs_viewer.images.tile_grid import TileKey
 from zarrfs_viewer.images.values import component, data_limits
-from zarrfs_viewer.rendering.compose import Pixels, compose, compose_rgb
-from zarrfs_viewer.rendering.contrast import auto_limits
+from zarrfs_viewer.rendering.compose import NAN_COLOR, OPAQUE, Pixels, compose, compose_rgb
+from zarrfs_viewer.rendering.contrast import auto_limits, rgb_limits
 from zarrfs_viewer.rendering.labels import blend_labels
-from zarrfs_viewer.rendering.sampling import Fetch, LayerBuffer, resample, sample_plane
+from zarrfs_viewer.rendering.sampling import Fetch, LayerBuffer, plane_pixels, resample, sample_plane
 from zarrfs_viewer.state.view_state import ChannelSettings
 from zarrfs_viewer.streaming.streamer import TileError
 from zarrfs_viewer.streaming.tile_reading import read_tile
@@ -29,6 +29,10 @@ from zarrfs_viewer.streaming.tile_reading import read_tile
 __all__ = ["Frame", "FrameRenderer", "complete_frame"]
 
 LayerId = tuple[Any, ...]
+
+HATCH_DISTANCE, HATCH_WIDTH = 8, 3
+"""Pixels of the frame. Values that could not be read are hatched with lines of this distance and width."""
+HATCH_PIXEL = OPAQUE | np.uint32(NAN_COLOR[0] << 16 | NAN_COLOR[1] << 8 | NAN_COLOR[2])
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +91,7 @@ class FrameRenderer:
             self._view = view
         sampled = [(layer, *self._sample(state, layer, fetch)) for layer in state.layers]
         errors = tuple(dict.fromkeys((*earlier_failures, *failures())))
-        # A tile with an error may be partly blank. It is sampled again, because a retry replaces it.
+        # A tile with an error may be partly unreadable. It is sampled again, because a retry replaces it.
         failed_planes = {error.key.plane for error in errors}
         self._buffers = {
             _layer_id(layer): (layer, buffer, complete and layer.planes[-1] not in failed_planes)
@@ -101,10 +105,11 @@ class FrameRenderer:
         if sampled and not drawable and not settled:
             return None
         complete_layers = {_layer_id(layer) for layer, _, complete in sampled if complete}
-        channels = self._draw_channels(pixels, drawable, complete_layers, errors)
+        channels = self._draw_channels(pixels, state, drawable, complete_layers, errors)
         for layer, buffer in drawable:
             if layer.labels is not None:
                 blend_labels(pixels, buffer.values, layer.labels, layer.image.image_label)
+        _hatch(pixels, state, errors)
         return Frame(pixels, grid, state, exact, exact or settled, channels, errors)
 
     def _sample(self, state: DisplayState, layer: Layer, fetch: Fetch) -> tuple[LayerBuffer | None, bool]:
@@ -131,6 +136,7 @@ class FrameRenderer:
     def _draw_channels(
         self,
         pixels: Pixels,
+        state: DisplayState,
         drawable: list[tuple[Layer, LayerBuffer]],
         complete_layers: set[LayerId],
         errors: tuple[TileError, ...],
@@ -139,7 +145,7 @@ class FrameRenderer:
         if not layers:
             return ()
         channels = [
-            self._resolve_limits(channel, layer, buffer, _layer_id(layer) in complete_layers, errors)
+            self._resolve_limits(channel, state, layer, buffer, _layer_id(layer) in complete_layers, errors)
             for channel, layer, buffer in layers
         ]
         values = [buffer.values for _, _, buffer in layers]
@@ -155,6 +161,7 @@ class FrameRenderer:
     def _resolve_limits(
         self,
         channel: ChannelSettings,
+        state: DisplayState,
         layer: Layer,
         buffer: LayerBuffer,
         complete: bool,
@@ -169,7 +176,7 @@ class FrameRenderer:
             return channel
         limits, is_final = self._limits.get(_limits_id(layer), (None, False))
         if limits is None or not is_final:
-            limits = _choose_limits(channel, layer, _without_failed(layer, buffer, errors))
+            limits = _choose_limits(channel, layer, _without_failed(state, layer, buffer, errors))
             self._limits[_limits_id(layer)] = limits, complete
         return replace(channel, limits=limits)
 
@@ -177,7 +184,7 @@ class FrameRenderer:
 def complete_frame(state: DisplayState, skip_corrupt: bool = False) -> Frame:
     """Return the frame of a state. The tiles of its target level are read here. Blocks. Raises ZarrError.
 
-    With ``skip_corrupt`` corrupt chunks are blank, as on the canvas, and are reported in ``errors`` of the frame.
+    With ``skip_corrupt`` corrupt chunks are hatched, as on the canvas, and are reported in ``errors`` of the frame.
     """
     images = {layer.image.uid: layer.image for layer in state.layers}
     target_planes = {layer.planes[-1] for layer in state.layers}
@@ -210,30 +217,57 @@ def _limits_id(layer: Layer) -> LayerId:
     return layer.image.uid, channel.index, channel.field, channel.component
 
 
-def _without_failed(layer: Layer, buffer: LayerBuffer, errors: tuple[TileError, ...]) -> LayerBuffer:
-    """Return the buffer without the parts of its tiles that could not be read, unless no other values remain."""
-    plane, grid = layer.planes[-1], buffer.grid
+def _failed_pixels(
+    state: DisplayState, layer: Layer, errors: tuple[TileError, ...]
+) -> npt.NDArray[np.bool_] | None:
+    """Return a mask of the pixels of the frame whose values in a layer could not be read, or None if there are none."""
+    plane = layer.planes[-1]
     failed = [rect for error in errors if error.key.plane == plane for rect in error.failed]
-    if not failed or plane.level != grid.level:
-        return buffer
-    rows, columns = (
-        start + stride * np.arange(count)
-        for start, stride, count in zip((grid.top, grid.left), grid.stride, grid.shape, strict=True)
-    )
-    covered = np.ones(grid.shape, np.bool_) if buffer.covered is None else buffer.covered.copy()
+    if not failed:
+        return None
+    rows, columns = plane_pixels(state.image, layer.image, plane, state.intent.displayed, state.grid)
+    mask = np.zeros(state.grid.shape, np.bool_)
     for top, left, bottom, right in failed:
-        covered[np.ix_((rows >= top) & (rows < bottom), (columns >= left) & (columns < right))] = False
-    return LayerBuffer(buffer.values, covered, grid) if covered.any() else buffer
+        mask[np.ix_((rows >= top) & (rows < bottom), (columns >= left) & (columns < right))] = True
+    return mask
+
+
+def _without_failed(
+    state: DisplayState, layer: Layer, buffer: LayerBuffer, errors: tuple[TileError, ...]
+) -> LayerBuffer:
+    """Return the buffer without the values that could not be read, unless no other values remain."""
+    failed = _failed_pixels(state, layer, errors)
+    if failed is None:
+        return buffer
+    covered = ~failed if buffer.covered is None else buffer.covered & ~failed
+    return LayerBuffer(buffer.values, covered, buffer.grid) if covered.any() else buffer
+
+
+def _hatch(pixels: Pixels, state: DisplayState, errors: tuple[TileError, ...]) -> None:
+    """Draw lines in the colour of NaN over the pixels whose values could not be read in a layer."""
+    for layer in state.layers:
+        failed = _failed_pixels(state, layer, errors)
+        if failed is None:
+            continue
+        rows, columns = (
+            start // stride + np.arange(count)
+            for start, stride, count in zip(
+                (state.grid.top, state.grid.left), state.grid.stride, state.grid.shape, strict=True
+            )
+        )
+        lines = (rows[:, None] + columns) % HATCH_DISTANCE < HATCH_WIDTH
+        pixels[failed & lines] = HATCH_PIXEL
+        pixels[failed & ~lines] |= OPAQUE
 
 
 def _choose_limits(channel: ChannelSettings, layer: Layer, buffer: LayerBuffer) -> tuple[float, float]:
-    if layer.image.rgb_axis is not None and buffer.values.dtype.kind == "u":
+    if layer.image.rgb_axis is not None and buffer.values.dtype == np.uint8:
         return data_limits(buffer.values.dtype)
     if channel.component == "phase":
         return -np.pi, np.pi
     values = buffer.values if buffer.covered is None else buffer.values[buffer.covered]
     if layer.image.rgb_axis is not None:
-        values = values[..., :3]
+        return rgb_limits(values[..., :3])
     return auto_limits(component(values, channel.component, channel.field))
 
 

@@ -17,7 +17,7 @@ from zarrfs_viewer.display.overlay import level_map
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.tile_grid import PlaneKey, TileKey
 
-__all__ = ["LayerBuffer", "resample", "sample_plane"]
+__all__ = ["LayerBuffer", "plane_pixels", "resample", "sample_plane"]
 
 AnyArray = npt.NDArray[Any]
 Indices = npt.NDArray[np.intp]
@@ -44,13 +44,22 @@ def sample_plane(
     a buffer, unless no tile is available. ``displayed`` are the axes of ``front`` in whose data coordinates
     ``grid`` is given. ``fetch`` returns a tile or None.
     """
-    rows = _indices(front, image, plane, displayed[0], 0, grid)
-    columns = _indices(front, image, plane, displayed[1], 1, grid)
+    rows, columns = plane_pixels(front, image, plane, displayed, grid)
 
     def paint(buffer: LayerBuffer | None) -> tuple[LayerBuffer | None, bool]:
         return _paint(image, plane, grid, rows, columns, fetch, buffer)
 
     return paint
+
+
+def plane_pixels(
+    front: Image, image: Image, plane: PlaneKey, displayed: tuple[int, int], grid: FrameGrid
+) -> tuple[Indices, Indices]:
+    """Return for each row and each column of a frame the pixel of the plane, or -1 outside of it."""
+    # The pixel of a sampled plane is the one at or before that of the level. -1 remains -1.
+    rows = _indices(front, image, plane, displayed[0], 0, grid) // plane.steps[0]
+    columns = _indices(front, image, plane, displayed[1], 1, grid) // plane.steps[1]
+    return rows, columns
 
 
 def _indices(
@@ -80,7 +89,7 @@ def _paint(
     fetch: Fetch,
     buffer: LayerBuffer | None,
 ) -> tuple[LayerBuffer | None, bool]:
-    tiles = image.grid(plane.level, plane.displayed)
+    tiles = image.grid(plane.level, plane.displayed, plane.steps)
     complete = True
     for tile_row, row_run in _runs(rows, tiles.tile[0]):
         for tile_column, column_run in _runs(columns, tiles.tile[1]):

@@ -28,13 +28,17 @@ class TileError:
     """A tile, or some chunks of it, could not be read.
 
     ``message`` is displayed to the user. ``failed`` are the rectangles (top, left, bottom, right), in pixels of
-    the level, that are blank. The rest of the tile is displayed.
+    the plane, that are hatched. The rest of the tile is displayed.
     """
 
     key: TileKey
     message: str
     failed: tuple[tuple[int, int, int, int], ...]
     error: BaseException
+
+    def contains(self, row: int, column: int) -> bool:
+        """Return whether a pixel of the plane could not be read."""
+        return any(top <= row < bottom and left <= column < right for top, left, bottom, right in self.failed)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from zarrfs.errors import ChunkDecodeError
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.tile_grid import PlaneKey, TileKey
 
-__all__ = ["ReadFailure", "read_intact", "read_tile"]
+__all__ = ["ReadFailure", "read_intact", "read_parts", "read_tile"]
 
 AnyArray = npt.NDArray[Any]
 
@@ -22,7 +22,7 @@ AnyArray = npt.NDArray[Any]
 @dataclass(frozen=True)
 class ReadFailure:
     """The failed part of a tile: a message for the user, the last error, and the failed rectangles (top, left,
-    bottom, right) in pixels of the level.
+    bottom, right) in pixels of the plane.
     """
 
     message: str
@@ -39,7 +39,7 @@ def read_tile(
     values are needed soon, by the next read of a part of them. Every exception is returned as a failure, so that it
     does not end the worker thread.
     """
-    rows, columns = image.grid(key.plane.level, key.plane.displayed).rect(key.row, key.column)
+    rows, columns = image.rect(key)
     try:
         if keeps_chunks and not is_visible:
             image.expect_reads(key)
@@ -55,22 +55,34 @@ def read_tile(
         return _read_chunks(image, key.plane, rows, columns, regions, error)
 
 
+def read_parts(
+    image: Image, plane: PlaneKey, rows: slice, columns: slice
+) -> Iterator[tuple[tuple[slice, slice], AnyArray | None]]:
+    """Yield ((rows, columns), values) of a region of a plane: the region, or if it has corrupt chunks, its part of each
+    chunk. The values are None for a corrupt chunk. Blocks. Raises ZarrError for other errors.
+    """
+    values = _read_unless_corrupt(image, plane, rows, columns)
+    if values is not None:
+        yield (rows, columns), values
+        return
+    regions = list(_chunk_regions(image, plane, rows, columns))
+    for region in regions:
+        yield region, None if len(regions) == 1 else _read_unless_corrupt(image, plane, *region)
+
+
+def _read_unless_corrupt(image: Image, plane: PlaneKey, rows: slice, columns: slice) -> AnyArray | None:
+    try:
+        return image.read_region(plane, rows, columns)
+    except ChunkDecodeError:
+        return None
+
+
 def read_intact(image: Image, plane: PlaneKey, rows: slice, columns: slice) -> list[AnyArray]:
     """Return the values of a region of a plane: as one array, or those of the chunks that are not corrupt, one array
     each. Blocks. Raises ZarrError if nothing can be read.
     """
-    try:
-        return [image.read_region(plane, rows, columns)]
-    except ChunkDecodeError:
-        intact = []
-        for region in _chunk_regions(image, plane, rows, columns):
-            try:
-                intact.append(image.read_region(plane, *region))
-            except ChunkDecodeError:
-                continue
-        if not intact:
-            raise
-        return intact
+    intact = [values for _, values in read_parts(image, plane, rows, columns) if values is not None]
+    return intact or [image.read_region(plane, rows, columns)]  # the read raises the error of the chunk
 
 
 def _chunk_regions(
@@ -79,14 +91,19 @@ def _chunk_regions(
     """Yield the parts of a rectangle that belong to different chunks."""
     chunks = image.levels[plane.level].chunks
     height, width = (chunks[axis] for axis in plane.displayed)
-    yield from product(_chunk_parts(rows, height), _chunk_parts(columns, width))
+    yield from product(
+        _chunk_parts(rows, height, plane.steps[0]), _chunk_parts(columns, width, plane.steps[1])
+    )
 
 
-def _chunk_parts(part: slice, length: int) -> Iterator[slice]:
-    """Yield the parts of a range of pixels that belong to different chunks of a length."""
+def _chunk_parts(part: slice, length: int, step: int) -> Iterator[slice]:
+    """Yield the parts of a range of pixels that belong to different chunks of a length. Pixels of the range are
+    ``step`` pixels of the level apart.
+    """
     start = part.start
     while start < part.stop:
-        stop = min(start - start % length + length, part.stop)
+        next_chunk = (start * step // length + 1) * length
+        stop = min(-(-next_chunk // step), part.stop)
         yield slice(start, stop)
         start = stop
 

@@ -12,11 +12,13 @@ from PyQt6.QtCore import QPoint, QSize, Qt, pyqtSignal
 from PyQt6.QtGui import (
     QColor,
     QContextMenuEvent,
+    QHideEvent,
     QKeyEvent,
     QMouseEvent,
     QPainter,
     QPaintEvent,
     QResizeEvent,
+    QShowEvent,
     QWheelEvent,
 )
 from PyQt6.QtWidgets import QSizePolicy, QWidget
@@ -59,6 +61,7 @@ class Canvas(QWidget):
 
     Signals:
         viewport_changed: another part of the plane is displayed.
+        visibility_changed: the canvas has appeared or disappeared.
         orientation_changed: (before) the user rotated or mirrored the picture; ``before`` is the former orientation.
         pointed: the pointer is at (row, column) in data coordinates; None when it left the canvas.
         clicked: (row, column) a click without a drag.
@@ -70,6 +73,7 @@ class Canvas(QWidget):
     """
 
     viewport_changed = pyqtSignal()
+    visibility_changed = pyqtSignal()
     orientation_changed = pyqtSignal(object)
     pointed = pyqtSignal(object)
     clicked = pyqtSignal(float, float)
@@ -271,6 +275,14 @@ class Canvas(QWidget):
             self.fit()
         else:
             self.set_viewport(replace(self._viewport, width=width, height=height))
+
+    def showEvent(self, event: QShowEvent | None) -> None:
+        super().showEvent(event)
+        self.visibility_changed.emit()
+
+    def hideEvent(self, event: QHideEvent | None) -> None:
+        super().hideEvent(event)
+        self.visibility_changed.emit()
 
     def wheelEvent(self, event: QWheelEvent | None) -> None:
         if event is None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from PyQt6.QtCore import QRectF, Qt, QTimer, pyqtSignal
-from PyQt6.QtGui import QColor, QImage, QMouseEvent, QPainter, QPaintEvent, QPen
+from PyQt6.QtGui import QColor, QHideEvent, QImage, QMouseEvent, QPainter, QPaintEvent, QPen, QShowEvent
 from PyQt6.QtWidgets import QWidget
 
 from zarrfs_viewer.display.levels import pixel_aspect
@@ -126,7 +126,7 @@ class OverviewMap(QWidget):
         return False
 
     def _draw(self) -> None:
-        if self._request is None or self.isHidden():
+        if self._request is None or not self.isVisible():
             return
         if self._pipeline is None:
             self._pipeline = ViewPipeline(self._streamer, on_frame=self._frame_received.emit)
@@ -137,6 +137,16 @@ class OverviewMap(QWidget):
         if self._request is not None and frame.state.image is self._request[0]:
             self._frame = frame
             self.update()
+
+    def showEvent(self, event: QShowEvent | None) -> None:
+        super().showEvent(event)
+        self._timer.start()
+
+    def hideEvent(self, event: QHideEvent | None) -> None:
+        """Stop reading. The canvas may have disappeared, and the map with it."""
+        super().hideEvent(event)
+        if self._pipeline is not None:
+            self._pipeline.clear()
 
     def paintEvent(self, event: QPaintEvent | None) -> None:
         painter = QPainter(self)

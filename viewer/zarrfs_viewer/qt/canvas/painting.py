@@ -30,6 +30,7 @@ __all__ = [
     "draw_status",
     "scale_bar_width",
     "status_width",
+    "stride_text",
 ]
 
 Rect = tuple[float, float, float, float]
@@ -231,10 +232,35 @@ def draw_scale_bar(painter: QPainter, viewport: Viewport, length: float, text: s
     )
 
 
+def stride_text(stride: tuple[int, int]) -> str:
+    """Return which pixels of a level are drawn; an empty text if all are."""
+    rows, columns = (_every(number) for number in stride)
+    if rows == columns:
+        return f"every {rows} pixel" if rows else ""
+    return ", ".join(
+        f"every {number} {name}" for number, name in ((rows, "row"), (columns, "column")) if number
+    )
+
+
+def _every(number: int) -> str:
+    """Return an ordinal number, or an empty text for 1."""
+    if number == 1:
+        return ""
+    suffix = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix}"
+
+
 def _status_text(viewport: Viewport, frame: Frame | None, title: str, progress: str) -> str:
     orientation = f"{90 * viewport.turns}\N{DEGREE SIGN}" if viewport.turns else ""
     status = "loading" if frame is None else f"level {frame.state.level}"
-    parts = (plain_name(title), status, progress, "mirrored" if viewport.mirrored else "", orientation)
+    drawn = "" if frame is None else stride_text(frame.grid.stride)
+    parts = (
+        plain_name(title),
+        f"{status}{drawn and ', '}{drawn}",
+        progress,
+        "mirrored" if viewport.mirrored else "",
+        orientation,
+    )
     return "  ".join(filter(None, parts))
 
 

@@ -75,6 +75,7 @@ class Pane(QObject):
             lambda error: session.show_message(f"The image could not be rendered: {error}", True)
         )
         self.canvas.viewport_changed.connect(self.refresh)
+        self.canvas.visibility_changed.connect(self.refresh)
         self.canvas.pointed.connect(self._update_readout)
 
     @property
@@ -111,7 +112,9 @@ class Pane(QObject):
 
     def _send(self) -> None:
         image, intent = self._session.image, self.intent
-        if image is not None and intent is not None:
+        if not self.canvas.isVisible():
+            self.pipeline.clear()  # nothing is read that is not displayed
+        elif image is not None and intent is not None:
             self.pipeline.show(image, intent, self.canvas.viewport, self._session.overlays)
             self.draw_grid()
 

@@ -81,6 +81,7 @@ class SecondImage(QObject):
         session.image_changed.connect(self.refresh)
         session.intent_changed.connect(self.refresh)
         panes.main.canvas.viewport_changed.connect(self.refresh)
+        panes.main.canvas.visibility_changed.connect(self._follow_visibility)
         self.canvas.viewport_changed.connect(self._lead)
         self.canvas.pointed.connect(self._point)
 
@@ -236,7 +237,15 @@ class SecondImage(QObject):
             self.canvas.follow(viewport)
             self._is_following = False
             viewport = self.canvas.viewport
-        self._pipeline.show(second, shown, viewport)
+        if self._panes.main.canvas.isVisible():
+            self._pipeline.show(second, shown, viewport)
+
+    def _follow_visibility(self) -> None:
+        """Read nothing while the canvases are not displayed."""
+        if self._panes.main.canvas.isVisible():
+            self.refresh()
+        elif self._pipeline is not None:
+            self._pipeline.clear()
 
     def _lead(self) -> None:
         """Apply the viewport of the second canvas to the first one, unless it follows the first one."""

@@ -41,6 +41,7 @@ from zarrfs_viewer.qt.support.plain_text import (
     button_text,
     html_text,
     plain,
+    plain_lines,
     plain_name,
     tooltip,
 )
@@ -56,7 +57,7 @@ HINT = (
     "click ends a polygon. Drag the points or the inside of a shape to change it. Delete removes it, D adds it to the "
     "regions. M returns to moving the image."
 )
-ROWS = ("count", "area", "mean", "std", "minimum", "maximum", "median", "sum", "nans")
+ROWS = ("count", "area", "mean", "std", "minimum", "maximum", "median", "sum", "nans", "unreadable")
 MIN_RESULT_HEIGHT, MAX_RESULT_HEIGHT = 150, 330
 
 
@@ -209,7 +210,9 @@ class MeasurePanel(QWidget):
             quantity = profile.quantity
             suffix = f", measured at level {level}" if level else ""
             text = f"Mean along {quantity}: {len(profile.distance)} slices{suffix}"
-        self.title.setText(plain(text))
+        kind = "samples" if level is None else "slices"
+        text += _unreadable_text(max(profile.unreadable, default=0), len(profile.distance), kind)
+        self.title.setText(plain_lines(text))
         self._set_csv(profile_csv(profile))
         self.plot.call_when_created(lambda: self._draw(profile, intent, f"{quantity} [{unit}]"))
 
@@ -228,7 +231,11 @@ class MeasurePanel(QWidget):
 
     def _show_statistics(self, statistics: Sequence[RoiStatistics], level: int) -> None:
         suffix = "" if level == 0 else f" at level {level} (too large for level 0)"
-        self.title.setText(plain(f"Statistics of the region{suffix}"))
+        worst = max(statistics, key=lambda entry: entry.unreadable, default=None)
+        if worst is not None:
+            total = worst.count + worst.nans + worst.unreadable
+            suffix += _unreadable_text(worst.unreadable, total, "pixels")
+        self.title.setText(plain_lines(f"Statistics of the region{suffix}"))
         unit = short_unit(statistics[0].unit) if statistics and statistics[0].unit else "px"
         self.table.setRowCount(len(ROWS))
         self.table.setColumnCount(len(statistics))
@@ -263,6 +270,14 @@ class MeasurePanel(QWidget):
                 temporary.write_bytes(text.encode("utf-8"))
 
         self._session.run_in_worker(write, lambda _: self._session.show_message(f"Saved to {file}"), "csv")
+
+
+def _unreadable_text(unreadable: int, total: int, kind: str) -> str:
+    """Return the statement that a result lacks the values of corrupt chunks; an empty text if it does not."""
+    if not unreadable:
+        return ""
+    lack = "are missing" if kind != "slices" else "are incomplete"
+    return f"\n{unreadable:,} of {total:,} {kind} {lack}: their chunks cannot be read."
 
 
 def _color(intent: ViewIntent, number: int, count: int) -> tuple[int, int, int]:

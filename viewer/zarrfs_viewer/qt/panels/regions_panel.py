@@ -260,6 +260,8 @@ class RegionsPanel(QWidget):
             for column in range(len(COLUMNS)):
                 item = QTableWidgetItem(plain(texts[column] if column < len(texts) else ""))
                 item.setData(Qt.ItemDataRole.UserRole, number)
+                if entry is not None and entry.unreadable:
+                    item.setToolTip(tooltip(_incomplete_text(entry)))
                 if column:
                     item.setFlags(item.flags() & ~Qt.ItemFlag.ItemIsEditable)
                 self.table.setItem(row, column, item)
@@ -272,7 +274,11 @@ class RegionsPanel(QWidget):
             self.table.selectRow(current)
         self._is_updating = False
         count = len(regions)
-        self.title.setText(plain(f"{count} region{'' if count == 1 else 's'}"))
+        incomplete = len({entry.region for entry in self._statistics if entry.unreadable})
+        text = f"{count} region{'' if count == 1 else 's'}"
+        if incomplete:
+            text += f"; the values of {incomplete} are incomplete: chunks cannot be read"
+        self.title.setText(plain(text))
         self.remove_button.setEnabled(self.selected is not None)
         self.save_button.setEnabled(bool(regions))
         for button in (self.copy_button, self.table_button):
@@ -285,6 +291,11 @@ def _texts(entry: RegionStatistics) -> list[str]:
     size = f"{format_value(value)} {unit}{suffix}"
     values = [plain(format_value(getattr(entry, name))) for name in STATISTICS]
     return [plain_name(entry.channel), plain(size), *values]
+
+
+def _incomplete_text(entry: RegionStatistics) -> str:
+    total = entry.count + entry.nans + entry.unreadable
+    return f"{entry.unreadable:,} of {total:,} pixels are missing: their chunks cannot be read"
 
 
 def _button(text: str, tip: str) -> QPushButton:

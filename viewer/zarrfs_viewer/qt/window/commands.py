@@ -62,6 +62,7 @@ def command_specs(window: CommandWindow, dark: bool) -> list[ActionSpec]:
         ActionSpec("credentials", "&File", "Credenti&als of a URL...", "Ctrl+Alt+C", opener.ask_credentials),
         ActionSpec("open_sample", "&File", "Open sample &data set", "Ctrl+Shift+S", opener.open_sample),
         ActionSpec("open_recent", "&File", "Open &recent...", "Ctrl+R", opener.ask_recent),
+        ActionSpec("reload", "&File", "Reload from the s&tore", "Ctrl+F5", image.reload),
         ActionSpec("paste", "&File", "Open from clip&board", "Ctrl+V", opener.paste),
         ActionSpec("export", "&File", "&Export...", "Ctrl+E", image.ask_export),
         ActionSpec("screenshot", "&File", "Save &screenshot...", "Ctrl+S", image.ask_screenshot),

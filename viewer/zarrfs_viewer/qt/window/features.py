@@ -53,6 +53,7 @@ class Features:
             session, settings, (side.channels, self.second.panel.channels), stack
         )
         self.pyramids = PyramidActions(session, stack)
+        panes.frame_shown.connect(self.pyramids.offer)
         self.values = ValuesPage(session, panes, side, stack)
         self.editing = MetadataEditing(session, panes, side.tabs, stack)
         side.metadata.edit_requested.connect(self.editing.edit)

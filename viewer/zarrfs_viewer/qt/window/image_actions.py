@@ -113,6 +113,10 @@ class ImageActions(QObject):
         for number in range(len(intent.labels) if intent is not None else 0):
             self._session.change_labels(number, visible=on)
 
+    def reload(self) -> None:
+        """Open the displayed location again, with the same settings."""
+        self._session.reload(self._panes.main.canvas.viewport)
+
     def retry(self) -> None:
         """Read the tiles again that could not be read."""
         self._session.show_message("")

@@ -10,7 +10,7 @@ from PyQt6.QtCore import QObject, QPoint
 from PyQt6.QtGui import QAction
 from PyQt6.QtWidgets import QMenu, QWidget
 
-from zarrfs_viewer.analysis.readout import Readout, exact_text, format_coordinate, short_unit
+from zarrfs_viewer.analysis.readout import Readout, Unreadable, exact_text, format_coordinate, short_unit
 from zarrfs_viewer.analysis.shapes import Shape
 from zarrfs_viewer.qt.canvas.pane import Pane
 from zarrfs_viewer.qt.canvas.panes import Panes
@@ -73,8 +73,16 @@ class PictureMenu(QObject):
 
     def _add_point(self, menu: QMenu, pane: Pane, values: Readout, row: float, column: float) -> None:
         """Add the actions for the values at a point."""
-        value = ", ".join(exact_text(each) for _, each in values.values if each is not None)
-        if value:
+        found = [each for _, each in values.values if each is not None]
+        errors = [each for each in found if isinstance(each, Unreadable)]
+        value = ", ".join(exact_text(each) for each in found)
+        if errors:
+            _add(
+                menu,
+                "Copy why it is unreadable",
+                lambda: copy_to_clipboard(errors[0].reason),
+            )
+        elif value:
             shown = value if len(value) <= MAX_SHOWN_VALUE else f"{value[: MAX_SHOWN_VALUE - 1]}…"
             _add(menu, f"Copy value {shown}", lambda: copy_to_clipboard(value))
         for label in values.labels:

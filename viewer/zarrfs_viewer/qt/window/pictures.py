@@ -29,7 +29,7 @@ NO_IMAGE = "No image is open."
 MAX_LISTED_SLICES = 10
 
 Drawn = tuple[QImage, str]
-"""A picture, and the reason why parts of it are blank."""
+"""A picture, and the reason why parts of it are hatched."""
 Draw = Callable[[int | None], Drawn]
 """Draws the slice at a position of the axis of a movie, or the displayed slice."""
 
@@ -62,7 +62,7 @@ class PictureActions(QObject):
         if clipboard is not None:
             clipboard.setImage(picture)
             size = f"{picture.width()} x {picture.height()} pixels"
-            note = _blank_picture(error)
+            note = _incomplete_picture(error)
             self._session.show_message(
                 " ".join(filter(None, (f"Copied a picture of {size} to the clipboard.", note))), bool(note)
             )
@@ -141,15 +141,15 @@ def _write_picture(file: Path, draw: Draw) -> str:
     """Write a picture, and return a note for the user."""
     picture, error = draw(None)
     write_png(file, to_pixels(picture))
-    return _blank_picture(error)
+    return _incomplete_picture(error)
 
 
-def _blank_picture(error: str) -> str:
-    return f"Parts of it are blank, because their chunks cannot be read: {error}" if error else ""
+def _incomplete_picture(error: str) -> str:
+    return f"Parts of it are hatched, because their chunks cannot be read: {error}" if error else ""
 
 
 def _write_movie(movie: MovieChoice, file: Path, draw: Draw, progress: Progress) -> str:
-    """Write a movie, and return a note for the user. A corrupt chunk does not end it: its pixels are blank."""
+    """Write a movie, and return a note for the user. A corrupt chunk does not end it: its pixels are hatched."""
     errors: dict[int, str] = {}
 
     def draw_slice(position: int) -> Pixels:
@@ -168,6 +168,6 @@ def _write_movie(movie: MovieChoice, file: Path, draw: Draw, progress: Progress)
     numbers = ", ".join(map(str, list(errors)[:MAX_LISTED_SLICES]))
     more = ", ..." if len(errors) > MAX_LISTED_SLICES else ""
     return (
-        f"Parts of {len(errors)} of {len(positions)} slices are blank, because their chunks cannot be read "
+        f"Parts of {len(errors)} of {len(positions)} slices are hatched, because their chunks cannot be read "
         f"(slice {numbers}{more}): {next(iter(errors.values()))}"
     )

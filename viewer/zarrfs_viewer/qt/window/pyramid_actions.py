@@ -12,11 +12,13 @@ from PyQt6.QtWidgets import QMessageBox, QProgressDialog, QWidget
 
 from zarrfs.errors import ZarrError
 from zarrfs_viewer.export.writers import Cancelled
+from zarrfs_viewer.qt.canvas.painting import stride_text
 from zarrfs_viewer.qt.panels.export_dialog import file_name
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.file_dialogs import ask_new_file
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain, plain_lines
 from zarrfs_viewer.qt.support.widgets import close_progress_dialog
+from zarrfs_viewer.rendering.renderer import Frame
 
 __all__ = ["PyramidActions"]
 
@@ -42,7 +44,21 @@ class PyramidActions(QObject):
         self._parent = parent
         self._stop = threading.Event()
         self._dialog: QProgressDialog | None = None
+        self._offered: int | None = None
         self._progressed.connect(self._show_progress)
+
+    def offer(self, frame: Frame) -> None:
+        """Propose to build a pyramid if a frame contains only a part of the pixels, once for each image."""
+        image = frame.state.image
+        if not frame.state.is_sampled or image.uid == self._offered:
+            return
+        self._offered = image.uid
+        text = f"{stride_text(frame.grid.stride).capitalize()} is displayed"
+        if len(image.levels) == 1:
+            text += f": {image.name} has no coarser levels. Build a pyramid (Ctrl+B) writes them."
+        else:
+            text += f": the coarsest level of {image.name} is large."
+        self._session.add_hint(text)
 
     def ask(self) -> None:
         """Ask where to write the levels of the displayed image, and build them."""
