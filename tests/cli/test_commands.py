@@ -18,8 +18,10 @@ from click.testing import CliRunner
 
 import zarrfs
 from tests.processes import TIMEOUT
+from zarrfs.cli import doctor
 from zarrfs.cli.console import readable_bytes, safe
 from zarrfs.cli.main import COMMANDS, main
+from zarrfs.engine.native.build import LIBRARY_NAME
 
 
 def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -428,3 +430,24 @@ def test_colours_of_a_terminal_can_be_disabled(
     result = CliRunner().invoke(main, ["info", str(tmp_path / "g.zarr")], color=True, env=environment)
     assert result.exit_code == 0
     assert ("\x1b[" in result.output) == has_colours
+
+
+@pytest.mark.parametrize(
+    ("has_library", "setting", "expected"),
+    [
+        (False, None, "install a C compiler (apt install gcc), then install zarrfs again"),
+        (True, None, "slower; install zarrfs again: pip install --force-reinstall"),
+        (True, "0", "remove the environment variable ZARRFS_NATIVE"),
+    ],
+)
+def test_doctor_advises_what_the_state_of_the_native_library_needs(
+    has_library: bool, setting: str | None, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if has_library:
+        (tmp_path / LIBRARY_NAME).touch()
+    monkeypatch.setattr(doctor, "DIRECTORY", tmp_path)
+    monkeypatch.delenv("ZARRFS_NATIVE", raising=False)
+    if setting is not None:
+        monkeypatch.setenv("ZARRFS_NATIVE", setting)
+    results = {result.name: result for result in doctor.run_checks()}
+    assert expected in results["native reader and writer"].advice

@@ -13,11 +13,26 @@ from pathlib import Path
 import pytest
 
 from tests.processes import TIMEOUT
+from tests.programs import find_program, missing_reason
 from zarrfs.mount import is_mounted, unmount
 
 __all__ = ["BINDINGS", "mounted", "needs_fuse", "zarrfs_command"]
 
-needs_fuse = pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="/dev/fuse does not exist")
+
+def _missing_for_mounts() -> str:
+    """Return why no file system can be mounted here, or an empty text."""
+    if not os.path.exists("/dev/fuse"):
+        return "/dev/fuse does not exist"
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        return "this user cannot open /dev/fuse"
+    return next(
+        (missing_reason(name) for name in ("fusermount3", "umount") if find_program(name) is None), ""
+    )
+
+
+needs_fuse = pytest.mark.skipif(
+    bool(_missing_for_mounts()), reason=_missing_for_mounts() or "mounts are possible"
+)
 
 BINDINGS = {
     "mfusepy and libfuse 3": {"ZARRFS_FUSE_BINDING": "mfusepy", "FUSE_LIBRARY_NAME": "fuse3"},

@@ -23,6 +23,7 @@ import pytest
 import zarrfs
 from tests.mount.mounted import BINDINGS, is_library_missing, mounted, needs_fuse, zarrfs_command
 from tests.processes import TIMEOUT, running, wait_until
+from tests.programs import find_program, needs_program
 from zarrfs.errors import MountError
 from zarrfs.mount import MountOptions, is_mounted, mount, mounts, unmount
 from zarrfs.mount.serving.serving import _Ending
@@ -94,13 +95,17 @@ def test_several_sources_are_directories_of_one_mount(binding: str, store: Path,
     zarrfs.create_array(tmp_path / "line.zarr", data=np.arange(9))
     (tmp_path / "other").mkdir()
     zarrfs.create_group(tmp_path / "other" / "data.zarr", attributes={"number": 2})
+    zarrfs.create_group(tmp_path / "blocks.n5", zarr_format="n5")
     mountpoint = tmp_path / "mnt"
     mountpoint.mkdir()
-    sources = [store, tmp_path / "line.zarr", tmp_path / "other" / "data.zarr"]
+    sources = [store, tmp_path / "line.zarr", tmp_path / "other" / "data.zarr", tmp_path / "blocks.n5"]
     completed = zarrfs_command("mount", *sources, mountpoint, "--log-file", tmp_path / "log", binding=binding)
     assert completed.returncode == 0, completed.stderr
     try:
-        assert sorted(os.listdir(mountpoint)) == ["data", "data-2", "line"]
+        assert sorted(os.listdir(mountpoint)) == ["blocks", "data", "data-2", "line"]
+        assert os.statvfs(mountpoint).f_bavail == 0
+        assert not os.access(mountpoint / "line" / "line.npy", os.X_OK)
+        assert os.access(mountpoint / "line", os.X_OK)
         np.testing.assert_array_equal(np.load(mountpoint / "data" / "image.npy"), DATA)
         np.testing.assert_array_equal(np.load(mountpoint / "line" / "line.npy"), np.arange(9))
         assert json.loads((mountpoint / "data-2" / ".group.json").read_text())["attributes"] == {"number": 2}
@@ -174,7 +179,7 @@ def test_an_unmount_by_another_program_at_the_same_time_is_no_error(
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("umount", "fusermount", "fusermount3"):
-        found = shutil.which(name)
+        found = find_program(name)
         if found is not None:
             text = f'#!/bin/sh\n{found} "$@"\necho "not mounted" >&2\nexit 1\n'
             (programs / name).write_text(text)
@@ -224,22 +229,79 @@ def test_a_stale_mount_whose_files_are_open_is_removed(store: Path, tmp_path: Pa
         assert not is_mounted(str(mountpoint))
 
 
-def test_commands_do_not_wait_for_the_stopped_process_of_a_mount(store: Path, tmp_path: Path) -> None:
+def findings() -> dict[str, list[str]]:
+    """Return what `zarrfs doctor` found, by check."""
+    document = json.loads(zarrfs_command("doctor", "--json").stdout)
+    return {each["name"]: each["found"].split(", ") for each in document["findings"]}
+
+
+@pytest.mark.parametrize("option", ["--immutable", "--rw"])
+def test_commands_do_not_wait_for_the_stopped_process_of_a_mount(
+    option: str, store: Path, tmp_path: Path
+) -> None:
     mountpoint = tmp_path / "mnt"
-    with foreground(mountpoint, store) as process:
+    with foreground(mountpoint, store, option) as process:
+        os.stat(mountpoint / "image.raw")  # The kernel has cached attributes.
         process.send_signal(signal.SIGSTOP)
         try:
-            document = json.loads(zarrfs_command("doctor", "--json").stdout)
-            (found,) = [
-                each["found"] for each in document["findings"] if each["name"] == "unresponsive mounts"
-            ]
-            assert str(mountpoint) in found.split(", ")
-            completed = zarrfs_command("mount", store, mountpoint)
-            assert "already a zarrfs mount" in completed.stderr
-            unmount(str(mountpoint), waits_for_process=False)
-            assert not is_mounted(str(mountpoint))
+            found = findings()
+            assert str(mountpoint) in found["unresponsive mounts"]
+            assert str(mountpoint) not in found["stale mounts"]
+            completed = zarrfs_command("umount", mountpoint)
+            assert (completed.returncode, is_mounted(str(mountpoint))) == (0, False), completed.stderr
+            assert f"the process {process.pid} of the mount is still running" in completed.stderr
         finally:
             process.send_signal(signal.SIGCONT)
+
+
+HANGING_SERVER = """
+import sys, threading, mfusepy
+class Operations(mfusepy.Operations):
+    def getattr(self, path, fh=None):
+        threading.Event().wait()
+    statfs = getattr
+mfusepy.FUSE(Operations(), sys.argv[1], foreground=True, subtype="zarrfs", fsname="hanging")
+"""
+
+
+def test_commands_do_not_wait_for_a_process_that_has_taken_a_request_and_hangs(
+    store: Path, tmp_path: Path
+) -> None:
+    """A process in such a request cannot be killed."""
+    mountpoint = tmp_path / "mnt"
+    mountpoint.mkdir()
+    with running([sys.executable, "-c", HANGING_SERVER, str(mountpoint)]) as process:
+        wait_until(lambda: is_mounted(str(mountpoint)), process)
+        assert zarrfs_command("mounts").returncode == 0
+        assert str(mountpoint) in findings()["unresponsive mounts"]
+        assert "did not respond" in zarrfs_command("stats", mountpoint / "inner" / "0.raw").stderr
+        assert "already a zarrfs mount" in zarrfs_command("mount", store, mountpoint).stderr
+        completed = zarrfs_command("mount", store, mountpoint / "inner")
+        assert f"is in the mount {mountpoint}" in completed.stderr
+        assert "is not a zarrfs mount" in zarrfs_command("umount", mountpoint / "inner").stderr
+        completed = zarrfs_command("umount", mountpoint, "--lazy")
+        assert (completed.returncode, is_mounted(str(mountpoint))) == (0, False), completed.stderr
+
+
+def test_a_mount_is_found_through_symbolic_links_and_with_another_subtype(
+    store: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "real" / "mnt").mkdir(parents=True)
+    (tmp_path / "directory").symlink_to("real")
+    (tmp_path / "link").symlink_to(tmp_path / "directory" / "mnt")
+    mountpoint = str(tmp_path / "real" / "mnt")
+    for options in ([], ["-o", "subtype=other"]):
+        completed = zarrfs_command("mount", store, tmp_path / "directory" / "mnt", *options)
+        assert completed.returncode == 0, completed.stderr
+        (listed,) = [each for each in list_mounts() if each.mountpoint == mountpoint]
+        assert (listed.state, listed.sources) == ("mounted", [str(store)])
+        assert listed.pid is not None
+        for path in (tmp_path / "link" / "image.raw", tmp_path / "link" / ".." / "mnt"):
+            assert read_statistics(str(path))["mount"]["mountpoint"] == mountpoint
+        completed = zarrfs_command("umount", tmp_path / "link")
+        assert completed.returncode == 0, completed.stderr
+        assert not is_mounted(mountpoint)
+        assert not is_mounted(str(tmp_path / "link"))
 
 
 # -- statistics ------------------------------------------------------------------------------------------------
@@ -437,12 +499,12 @@ def test_debug_prints_requests(store: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can call mount(8)")
-@pytest.mark.skipif(shutil.which("mount.fuse") is None, reason="mount.fuse is not installed")
+@needs_program("mount.fuse")
 def test_mount_8_mounts_with_the_options_of_fstab(store: Path, tmp_path: Path) -> None:
     commands = tmp_path / "bin"
     commands.mkdir()
     script = commands / "zarrfs"
-    script.write_text(f'#!/bin/sh\nexec env PYTHONPATH={ROOT} {sys.executable} -m zarrfs "$@"\n')
+    script.write_text(f'#!/bin/sh\nexec env PYTHONPATH="{ROOT}" "{sys.executable}" -m zarrfs "$@"\n')
     script.chmod(0o755)
     mountpoint = tmp_path / "mnt"
     mountpoint.mkdir()

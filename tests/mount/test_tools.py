@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ import pytest
 import zarrfs
 from tests.mount.mounted import mounted, needs_fuse
 from tests.processes import TIMEOUT
+from tests.programs import find_program, require_program
 
 pytestmark = needs_fuse
 
@@ -93,8 +93,7 @@ def mountpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.mark.parametrize("program", COMMANDS)
 def test_a_program_of_the_system_reads_the_files(program: str, mountpoint: Path, tmp_path: Path) -> None:
-    if shutil.which(program) is None:
-        pytest.skip(f"{program} is not installed")
+    require_program(program)
     np.save(tmp_path / "expected.npy", IMAGE)
     (tmp_path / "expected.raw").write_bytes(IMAGE.tobytes())
     (tmp_path / "expected.plane").write_bytes(IMAGE[PLANE].tobytes())
@@ -118,9 +117,7 @@ def test_a_program_of_the_system_reads_the_files(program: str, mountpoint: Path,
 
 
 def test_a_compiled_program_reads_and_maps_the_files(mountpoint: Path, tmp_path: Path) -> None:
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no C compiler is installed")
+    compiler = find_program("cc") or require_program("gcc")
     (tmp_path / "compare.c").write_text(PROGRAM)
     program = tmp_path / "compare"
     subprocess.run([compiler, "-O1", "-o", program, tmp_path / "compare.c"], check=True, timeout=TIMEOUT)

@@ -15,9 +15,11 @@ import click
 from zarrfs.cli.console import print_json, safe
 from zarrfs.cli.extras import find_extras
 from zarrfs.cli.viewer_checks import check_viewer
+from zarrfs.engine.native.build import DIRECTORY, LIBRARY_NAME
 from zarrfs.engine.native.encoders import describe_executor
+from zarrfs.engine.native.library import DISABLING_VARIABLE
 from zarrfs.mount.native.library import native_reads
-from zarrfs.mount.system.mount_table import MOUNT_TYPES, mounts
+from zarrfs.mount.system.mount_table import zarrfs_mounts
 from zarrfs.mount.system.unmounting import connection_state
 
 __all__ = ["CheckResult", "command", "run_checks"]
@@ -82,13 +84,26 @@ def run_checks() -> Iterator[CheckResult]:
     yield _allow_other()
     yield from _mounts()
     is_used, found = describe_executor()
-    advice = "without it reading and writing are slower; install a C compiler (apt install gcc), then reinstall zarrfs"
+    advice = f"without it reading and writing are slower; {_advice_on_library()}"
     yield CheckResult("native reader and writer", is_used, found, advice, needed=False)
     reads = native_reads()
     found = "not available" if reads is None else str(reads.path)
     yield CheckResult("native reads of mounts", reads is not None, found, advice, needed=False)
     yield _viewer()
     yield from _extras()
+
+
+def _advice_on_library() -> str:
+    """Return what to do if the native library is not used."""
+    if os.environ.get(DISABLING_VARIABLE) == "0":
+        return f"remove the environment variable {DISABLING_VARIABLE}"
+    build = DIRECTORY / "build.py"
+    again = (
+        f"install zarrfs again: pip install --force-reinstall --no-deps zarrfs; in a checkout: python {build}"
+    )
+    if (DIRECTORY / LIBRARY_NAME).exists():  # It was built from other sources, or for another system.
+        return again
+    return f"install a C compiler (apt install gcc), then {again}"
 
 
 def _platform() -> CheckResult:
@@ -123,11 +138,7 @@ def _allow_other() -> CheckResult:
 
 def _mounts() -> Iterator[CheckResult]:
     # A mount of another user cannot be accessed either, but it is not stale.
-    states = {
-        entry.mountpoint: connection_state(entry.mountpoint)
-        for entry in mounts()
-        if entry.type_name in MOUNT_TYPES
-    }
+    states = {entry.mountpoint: connection_state(entry.mountpoint) for entry in zarrfs_mounts()}
     stale = [mountpoint for mountpoint, state in states.items() if state == "stale"]
     advice = "remove each with: zarrfs umount PATH"
     yield CheckResult("stale mounts", not stale, ", ".join(stale) or "none", advice, needed=False)

@@ -205,6 +205,7 @@ def command(
     Reading bytes of a corrupt chunk fails with an input/output error. The log contains the reason (--log-file, by
     default ~/.local/state/zarrfs/mount.log; standard error with -f).
     """
+    _use_utf_8()
     *sources, last = locations
     sources = sources or [last]
     options = MountOptions(
@@ -244,6 +245,16 @@ def command(
         click.echo(mountpoint)
 
 
+def _use_utf_8() -> None:
+    """Start the command again in the UTF-8 mode of Python if the locale has another encoding.
+
+    Names in the metadata and in the store are UTF-8, and could not be the names of files in other encodings.
+    """
+    mode = ["-X", "utf8"]
+    if sys.getfilesystemencoding() != "utf-8" and sys.orig_argv[1:3] != mode:
+        os.execv(sys.executable, [sys.executable, *mode, *sys.orig_argv[1:]])
+
+
 def _derive(location: str) -> tuple[str, bool]:
     from zarrfs.mount.serving.sources import source_names
     from zarrfs.mount.system.mountpoints import derive_mountpoint
@@ -253,9 +264,9 @@ def _derive(location: str) -> tuple[str, bool]:
 
 def _remove(mountpoint: str, is_created: bool) -> None:
     """Remove a mount point that was created for a mount that failed."""
-    if is_created and os.path.isdir(mountpoint) and not os.path.ismount(mountpoint):
+    if is_created:
         try:
-            os.rmdir(mountpoint)
+            os.rmdir(mountpoint)  # A mount point cannot be removed, and the mount is not accessed.
         except OSError as error:
             logger.debug("%s was not removed: %s", mountpoint, error)
 

@@ -9,13 +9,14 @@ from typing import Any
 import click
 
 from zarrfs.cli.console import print_json, print_properties, readable_bytes
+from zarrfs.cli.values import MountedPath
 from zarrfs.mount.system.listing import read_statistics
 
 __all__ = ["command"]
 
 
 @click.command()
-@click.argument("mountpoint", type=click.Path())
+@click.argument("mountpoint", type=MountedPath())
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(mountpoint: str, as_json: bool) -> None:
     """Show the statistics of the mount at MOUNTPOINT, or of the mount that contains it.

@@ -130,7 +130,7 @@ class Hierarchy:
             member: Member | None
             try:
                 member = self._open_member(group, name)
-            except MemoryError:
+            except (MemoryError, zarrfs.ServerError):
                 raise
             except Exception as error:  # an error in one member must not hide the others
                 member = UnreadableMember(describe_error(error))
@@ -165,6 +165,8 @@ class Hierarchy:
             member_indent = indent + ("    " if last else "│   ")
             try:
                 yield from self.lines(member, member_indent, None if depth is None else depth - 1)
+            except zarrfs.ServerError:
+                raise
             except OSError as error:
                 # The group exists, but its members cannot be listed.
                 yield f"{member_indent}└──{error_suffix(describe_error(error))}"
@@ -186,7 +188,7 @@ class Hierarchy:
             return member_object(path, member)
         try:
             return self.as_object(member, depth)
-        except MemoryError:
+        except (MemoryError, zarrfs.ServerError):
             raise
         except Exception as error:
             return member_object(path, UnreadableMember(describe_error(error)))

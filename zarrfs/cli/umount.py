@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import click
 
+from zarrfs.cli.values import MountedPath
 from zarrfs.errors import MountError
 from zarrfs.mount.system.unmounting import unmount
 
 __all__ = ["command"]
 
 
-# click must not test whether the paths can be read: a stale mount point cannot.
 @click.command()
-@click.argument(
-    "mountpoints", metavar="MOUNTPOINT...", type=click.Path(readable=False), nargs=-1, required=True
-)
+@click.argument("mountpoints", metavar="MOUNTPOINT...", type=MountedPath(), nargs=-1, required=True)
 @click.option(
     "--lazy",
     is_flag=True,

@@ -15,6 +15,7 @@ from zarrfs.errors import ZarrError
 from zarrfs.text import short_repr
 
 __all__ = [
+    "MountedPath",
     "SizeType",
     "allows_external",
     "document_option",
@@ -63,6 +64,18 @@ INTEGER_PATTERN = r"[0-9]{1,18}"
 """A non-negative integer that fits into 64 bits."""
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+class MountedPath(click.Path):
+    """A path that may lie in a mount. It is not accessed: a mount may hang, and a stale one cannot be read."""
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str:
+        return os.fspath(value)
 
 
 class SizeType(click.ParamType):  # type: ignore[type-arg]  # generic only to newer versions of click

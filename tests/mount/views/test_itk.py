@@ -32,6 +32,7 @@ from tests.mount.views.images import (
 from tests.mount.views.presented import view_of
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.mount.views.base import PresentedArray
+from zarrfs.ngff.geometry import array_geometry
 
 
 def itk_axes(axes: str, suffix: str) -> tuple[str, bool]:
@@ -211,6 +212,21 @@ def test_an_array_without_dimensions_is_one_pixel(suffix: str, tmp_path: Path) -
     write(presented, tmp_path, ".raw", suffix)
     read = sitk.GetArrayFromImage(sitk.ReadImage(str(tmp_path / f"img{suffix}")))
     assert read.reshape(-1).tolist() == [data]
+
+
+@pytest.mark.parametrize("names", [("row", "col"), ("station", "level"), ("station", "x")])
+def test_two_dimensions_with_other_names_are_a_plane_in_the_order_of_the_array(
+    names: tuple[str, str], tmp_path: Path
+) -> None:
+    data = np.arange(6, dtype="u1").reshape(2, 3)
+    array = zarrfs.create_array(MemoryStore({}), "img", data=data, dimension_names=names)
+    presented = PresentedArray(array, "img", lambda: array_geometry(array.spec))
+    write(presented, tmp_path, ".raw", ".nii", ".mha", ".mhd", ".nrrd", ".nhdr")
+    for suffix in (".mha", ".mhd", ".nrrd", ".nhdr"):
+        np.testing.assert_array_equal(
+            sitk.GetArrayFromImage(sitk.ReadImage(str(tmp_path / f"img{suffix}"))), data
+        )
+    np.testing.assert_array_equal(np.asanyarray(nibabel.load(tmp_path / "img.nii").dataobj), data.T)
 
 
 def test_unknown_units_are_not_converted(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 import zarrfs
 from tests.mount.mounted import BINDINGS, is_library_missing, mounted, needs_fuse
 from tests.mount.writing.endurance import LAYOUTS, make_store, random_writes, stored_differences
+from tests.programs import find_program, require_program
 from zarrfs.mount import unmount
 from zarrfs.mount.system.mount_table import is_mounted
 
@@ -123,9 +124,7 @@ def test_a_shared_mapping_and_pwrite_of_one_descriptor(mount: Path, store: Path)
 
 
 def test_a_c_program_writes(mount: Path, store: Path, tmp_path: Path) -> None:
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("there is no C compiler")
+    compiler = find_program("cc") or require_program("gcc")
     (tmp_path / "p.c").write_text(
         """
         #include <fcntl.h>
@@ -182,8 +181,7 @@ def test_mv_overwrites_unless_no_clobber_is_set(mount: Path) -> None:
 
 
 def test_rsync_copies_arrays(mount: Path, store: Path, tmp_path: Path) -> None:
-    if shutil.which("rsync") is None:
-        pytest.skip("rsync is not installed")
+    require_program("rsync")
     source = tmp_path / "source"
     source.mkdir()
     np.save(source / "one.npy", np.arange(100_000))
@@ -233,8 +231,7 @@ FIO = (
 
 @pytest.mark.parametrize("engine", ["psync", "mmap"])
 def test_fio_verifies_what_it_wrote(engine: str, tmp_path: Path) -> None:
-    if shutil.which("fio") is None:
-        pytest.skip("fio is not installed")
+    require_program("fio")
     make_store(tmp_path / "store", tmp_path)
     with mounted(tmp_path / "store", tmp_path / "mnt", "--rw") as mnt:
         for name in LAYOUTS:

@@ -22,6 +22,8 @@ CONTROL_DIRECTORY = ".zarrfs"
 
 STATISTICS_NAME = "stats.json"
 
+MAX_NAME_NBYTES = 255
+
 
 class ControlOperations:
     """One directory with files whose bytes are computed when they are opened, and with names of subdirectories.
@@ -55,12 +57,18 @@ class ControlOperations:
         return {"st_mode": stat.S_IFREG | 0o444, "st_nlink": 1, "st_size": 0, **self._owner, **times}
 
     def access(self, path: str, mode: int) -> int:
-        """Refuse writing."""
+        """Refuse writing, and executing files."""
         if path != "/":
             self._file(path)
         if mode & os.W_OK:
             raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        if mode & os.X_OK and path != "/":
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
         return 0
+
+    def statfs(self, path: str) -> dict[str, int]:
+        """Return that no space is free."""
+        return {"f_bsize": 4096, "f_frsize": 4096, "f_namemax": MAX_NAME_NBYTES}
 
     def opendir(self, path: str) -> int:
         """Accept the directory itself only."""

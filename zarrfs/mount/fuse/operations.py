@@ -183,9 +183,11 @@ class ZarrOperations:
 
     @errors_to_errno
     def access(self, path: str, mode: int) -> int:
-        self._entry(path)
+        entry = self._entry(path)
         if mode & os.W_OK:
             raise os_error(errno.EROFS)
+        if mode & os.X_OK and not isinstance(entry, Directory):
+            raise os_error(errno.EACCES)
         return 0
 
     @errors_to_errno

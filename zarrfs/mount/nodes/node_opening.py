@@ -8,7 +8,7 @@ from zarrfs.engine.formats.api import read_node
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group, make_node
 from zarrfs.engine.stores.base import Store
-from zarrfs.errors import KeyNameError, MetadataError, ZarrError, describe_error
+from zarrfs.errors import KeyNameError, MetadataError, ServerError, ZarrError, describe_error
 from zarrfs.logs import logger
 from zarrfs.mount.nodes.node_records import BrokenNode, Node
 
@@ -42,7 +42,9 @@ def _broken(path: str, error: Exception) -> BrokenNode:
         return BrokenNode(describe_error(error))
     if isinstance(error, OSError):
         denied = error.errno in (errno.EACCES, errno.EPERM)
-        return BrokenNode(describe_error(error), errno.EACCES if denied else errno.EIO)
+        return BrokenNode(
+            describe_error(error), errno.EACCES if denied else errno.EIO, isinstance(error, ServerError)
+        )
     if isinstance(error, MemoryError):
         return BrokenNode("there is not enough memory to read its metadata", errno.ENOMEM)
     # An error in one member must not make the other members inaccessible.

@@ -55,12 +55,14 @@ NAME_NBYTES = 150
 @dataclass(frozen=True)
 class BrokenNode:
     """A node that cannot be opened, with the reason. ``errno`` is None if its metadata is invalid.
+    ``is_unreachable`` is whether the server has failed, so that nothing is known about the node.
 
     The exception itself is not stored because its traceback would keep the document in memory.
     """
 
     reason: str
     errno: int | None = None
+    is_unreachable: bool = False
 
     def error(self) -> StoreError:
         return StoreError(self.reason, self.errno)

@@ -55,7 +55,6 @@ def serve_in_background(
         raise MountError(
             message.decode("utf-8", "replace") or "the mount process exited without an error message"
         )
-    os.stat(mountpoint)
     return child
 
 
@@ -63,6 +62,9 @@ def _serve_in_child(
     location: str | Sequence[str], mountpoint: str, options: MountOptions, write_end: int, is_created: bool
 ) -> int:
     pipe = write_end
+    # The child closes only what it has opened: a lock on a file lasts until all copies of the descriptor are closed.
+    os.closerange(3, write_end)
+    os.closerange(write_end + 1, os.sysconf("SC_OPEN_MAX"))
 
     def send(message: bytes) -> None:
         nonlocal pipe
@@ -115,18 +117,35 @@ class _WarningHandler(logging.StreamHandler):  # type: ignore[type-arg]
         self.addFilter(lambda record: record.levelno == logging.WARNING)
 
 
+class _LogFileHandler(RotatingFileHandler):
+    """The log of the mount. A message that cannot be written, for example because the disk is full, is dropped."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name in logging
+        """Print no traceback."""
+
+
 def _log_to_file(path: str | None) -> None:
-    target = Path(path) if path else state_directory() / "mount.log"
+    """Write messages to a file. Without ``path`` a warning is printed if the default file cannot be written."""
+    logger.handlers[:] = [_WarningHandler()]
+    logger.propagate = False
     try:
+        target = Path(path) if path else state_directory() / "mount.log"
         target = target.absolute()
         target.parent.mkdir(parents=True, exist_ok=True)
-        handler = RotatingFileHandler(target, maxBytes=MAX_LOG_NBYTES, backupCount=1, delay=True)
+        handler = _LogFileHandler(target, maxBytes=MAX_LOG_NBYTES, backupCount=1)
     except (OSError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise MountError(f"{target}: the log cannot be written: {reason}") from error
+        if path is not None:
+            raise MountError(f"{path}: the log cannot be written: {reason}") from error
+        logger.warning(
+            "the log of the mount cannot be written in %s: %s. The mount has no log; choose a file with --log-file",
+            os.environ.get("XDG_STATE_HOME") or "the home directory",
+            reason,
+        )
+        logger.addHandler(logging.NullHandler())
+        return
     handler.setFormatter(logging.Formatter("%(asctime)s [%(process)d] %(levelname)s %(message)s"))
-    logger.handlers[:] = [handler, _WarningHandler()]
-    logger.propagate = False
+    logger.addHandler(handler)
 
 
 def mount(location: str | Sequence[str], mountpoint: str, options: MountOptions | None = None) -> None:
@@ -150,7 +169,7 @@ def mount(location: str | Sequence[str], mountpoint: str, options: MountOptions 
         ) from error
     shown = [hide_credentials(each) for each in locations]
     completed = subprocess.run(
-        [sys.executable, "-m", "zarrfs.mount", *shown, mountpoint],
+        [sys.executable, "-X", "utf8", "-m", "zarrfs.mount", *shown, mountpoint],
         input=request,
         capture_output=True,
         text=True,

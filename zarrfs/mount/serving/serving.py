@@ -103,7 +103,7 @@ def _run(
     def mark_ready() -> None:
         nonlocal is_ready
         is_ready = True
-        write_record(_record(statistics.description, ending.is_created))
+        write_record(_record(statistics.description, ending.is_created, str(arguments["subtype"])))
         ready()
         threading.Thread(target=_prepare_reading, name="zarrfs-prepare").start()
 
@@ -216,7 +216,7 @@ class _Ending:
                 os.rmdir(self.target)
 
 
-def _record(description: MountDescription, is_created: bool) -> MountRecord:
+def _record(description: MountDescription, is_created: bool, subtype: str) -> MountRecord:
     return MountRecord(
         description.mountpoint,
         list(description.sources),
@@ -226,6 +226,7 @@ def _record(description: MountDescription, is_created: bool) -> MountRecord:
         description.since,
         description.cache_size,
         is_created,
+        subtype,
     )
 
 

@@ -73,9 +73,9 @@ def display_location(location: str | Store) -> str:
 
 
 def root_name(location: str) -> str:
-    """Return the file name of an array that is the root of a store: the name of the location without .zarr and .zip."""
+    """Return the file name of an array that is the root of a store: its name without .zarr, .n5 and .zip."""
     name = Path(hide_credentials(location).rstrip("/")).name
-    for suffix in (".zip", ".zarr"):
+    for suffix in (".zip", ".zarr", ".n5"):
         name = name.removesuffix(suffix)
     return name or "array"
 

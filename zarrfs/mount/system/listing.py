@@ -8,15 +8,15 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from zarrfs.engine.stores.wrappers.timeout import DaemonThreads
 from zarrfs.errors import MountError
 from zarrfs.mount.fuse.control import CONTROL_DIRECTORY, STATISTICS_NAME
-from zarrfs.mount.system.mount_table import MOUNT_TYPES, find_mountpoint, mounts
+from zarrfs.mount.system.mount_table import find_mountpoint, zarrfs_mounts
 from zarrfs.mount.system.records import find_record
+from zarrfs.mount.system.time_limits import access_mount
 
 __all__ = ["MountInformation", "list_mounts", "read_statistics"]
 
-RESPONSE_SECONDS = 10.0
+RESPONSE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,7 @@ class MountInformation:
 def list_mounts() -> list[MountInformation]:
     """Return the mounts in the order of mounting. No mount is accessed, so that none can block the call."""
     listed = []
-    for entry in mounts():
-        if entry.type_name not in MOUNT_TYPES:
-            continue
+    for entry in zarrfs_mounts():
         record = find_record(entry.mountpoint)
         if record is None:
             listed.append(MountInformation([entry.source], entry.mountpoint, "mounted"))
@@ -72,26 +70,24 @@ def read_statistics(path: str) -> dict[str, Any]:
         raise MountError(
             f"{os.path.abspath(path)} is not in a zarrfs mount. `zarrfs mounts` lists the mounts"
         )
-    task = DaemonThreads(1).start(lambda: _read(os.path.join(mountpoint, CONTROL_DIRECTORY, STATISTICS_NAME)))
-    if not task.done.wait(RESPONSE_SECONDS):
-        raise MountError(f"{mountpoint}: the mount did not respond within {RESPONSE_SECONDS:.0f} s")
-    if isinstance(task.error, OSError):
-        number = task.error.errno
+    try:
+        data = access_mount(
+            os.path.join(mountpoint, CONTROL_DIRECTORY, STATISTICS_NAME), RESPONSE_SECONDS, reads=True
+        )
+    except OSError as error:
         hint = {
             errno.ENOTCONN: f". Its process no longer exists; remove the mount with `zarrfs umount {mountpoint}`",
             errno.EACCES: ". Only the user who mounted it can read them, unless it is mounted with --allow-other",
             errno.ENOENT: ". It was mounted by a version of zarrfs without statistics",
-        }.get(number or 0, "")
+        }.get(error.errno or 0, "")
+        reason = error.strerror or error
+        raise MountError(f"{mountpoint}: the statistics cannot be read: {reason}{hint}") from error
+    if data is None:
         raise MountError(
-            f"{mountpoint}: the statistics cannot be read: {task.error.strerror}{hint}"
-        ) from task.error
-    if task.error is not None:
-        raise MountError(f"{mountpoint}: the statistics cannot be read: {task.error}") from task.error
-    statistics: dict[str, Any] = task.result
+            f"{mountpoint}: the mount did not respond within {RESPONSE_SECONDS:.0f} s: its process is stopped or busy"
+        )
+    try:
+        statistics: dict[str, Any] = json.loads(data)
+    except ValueError as error:
+        raise MountError(f"{mountpoint}: the statistics cannot be read: {error}") from error
     return statistics
-
-
-def _read(path: str) -> dict[str, Any]:
-    with open(path, "rb") as file:
-        document: dict[str, Any] = json.load(file)
-    return document

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
+from zarrfs.mount.system.records import find_record
+
 __all__ = [
-    "MOUNT_TYPES",
     "SUBTYPE",
     "MountEntry",
     "find_mountpoint",
     "is_mounted",
     "mounts",
-    "resolve_parent",
+    "resolve_path",
+    "zarrfs_mounts",
 ]
 
 SUBTYPE = "zarrfs"
-MOUNT_TYPES = (f"fuse.{SUBTYPE}", "fuse.ZarrOperations")
+"""The type of the mounts of zarrfs is ``fuse.zarrfs``, unless the option ``subtype`` of libfuse sets another one."""
+
+MAX_LINKS = 40
+"""The number of symbolic links in a path that the kernel follows (path_resolution(7))."""
 
 
 class MountEntry(NamedTuple):
@@ -49,24 +55,58 @@ def _unescape(text: str) -> str:
     return text
 
 
-def resolve_parent(mountpoint: str) -> str:
-    """Return the path in the form of the mount table. The mount itself is not accessed: it may hang or be stale."""
-    absolute = os.path.abspath(mountpoint)
-    return os.path.join(os.path.realpath(os.path.dirname(absolute)), os.path.basename(absolute))
+def zarrfs_mounts() -> Iterator[MountEntry]:
+    """Yield the mounts of zarrfs in the order of mounting. Those with another subtype have a record of their type."""
+    for entry in mounts():
+        kind = entry.type_name
+        if not kind.startswith("fuse."):
+            continue
+        record = None if kind == f"fuse.{SUBTYPE}" else find_record(entry.mountpoint)
+        if kind == f"fuse.{SUBTYPE}" or (record is not None and kind == f"fuse.{record.subtype}"):
+            yield entry
+
+
+def resolve_path(path: str) -> str:
+    """Return the path in the form of the mount table: absolute and without symbolic links.
+
+    Nothing in a mount of zarrfs is accessed, not even its mount point: the mount may hang or be stale. Symbolic links
+    in it remain.
+    """
+    mountpoints = [entry.mountpoint for entry in zarrfs_mounts()]
+    resolved = ""
+    pending = os.path.join(os.getcwd(), path).split("/")[::-1]
+    links = 0
+    while pending:
+        name = pending.pop()
+        if name == "..":
+            resolved = resolved.rpartition("/")[0]
+        elif name not in ("", "."):
+            candidate = f"{resolved}/{name}"
+            target = None
+            if links < MAX_LINKS and not any(_contains(mountpoint, candidate) for mountpoint in mountpoints):
+                with suppress(OSError):  # It is no symbolic link.
+                    target = os.readlink(candidate)
+            if target is None:
+                resolved = candidate
+                continue
+            links += 1
+            resolved = "" if target.startswith("/") else resolved
+            pending += target.split("/")[::-1]
+    return resolved or "/"
 
 
 def is_mounted(mountpoint: str) -> bool:
-    """Return whether the path is a zarrfs mount. A stale mount counts as a mount."""
-    target = resolve_parent(mountpoint)
-    return any(entry.mountpoint == target and entry.type_name in MOUNT_TYPES for entry in mounts())
+    """Return whether the path is a zarrfs mount, or a symbolic link to one. A stale mount counts as a mount."""
+    target = resolve_path(mountpoint)
+    return any(entry.mountpoint == target for entry in zarrfs_mounts())
 
 
 def find_mountpoint(path: str) -> str | None:
     """Return the mount point of the zarrfs mount that contains a path, or None. The mount is not accessed."""
-    target = resolve_parent(path)
-    containing = [
-        entry.mountpoint
-        for entry in mounts()
-        if entry.type_name in MOUNT_TYPES and f"{target}/".startswith(f"{entry.mountpoint.rstrip('/')}/")
-    ]
+    target = resolve_path(path)
+    containing = [entry.mountpoint for entry in zarrfs_mounts() if _contains(entry.mountpoint, target)]
     return max(containing, key=len, default=None)
+
+
+def _contains(mountpoint: str, path: str) -> bool:
+    return f"{path}/".startswith(f"{mountpoint.rstrip('/')}/")

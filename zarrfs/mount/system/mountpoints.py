@@ -7,21 +7,28 @@ import stat
 
 from zarrfs.errors import MountError
 from zarrfs.logs import logger
-from zarrfs.mount.system.mount_table import is_mounted
+from zarrfs.mount.system.mount_table import find_mountpoint, resolve_path
 from zarrfs.mount.system.unmounting import connection_state, unmount
 
 __all__ = ["derive_mountpoint", "prepare_mountpoint"]
 
 
 def prepare_mountpoint(mountpoint: str) -> str:
-    """Return the absolute path of a mount point. A stale mount at the path is removed. Raises MountError."""
-    target = os.path.abspath(mountpoint)
-    if is_mounted(target):
-        # A mount whose process has stopped must not be accessed without a time limit.
-        if connection_state(target) != "stale":
+    """Return the absolute path of a mount point, without symbolic links. A stale mount at the path is removed.
+
+    Raises MountError.
+    """
+    target = resolve_path(mountpoint)
+    containing = find_mountpoint(target)
+    # A mount whose process has stopped must not be accessed without a time limit.
+    state = None if containing is None else connection_state(containing)
+    if containing == target:
+        if state != "stale":
             raise MountError(f"{target} is already a zarrfs mount. Unmount it with `zarrfs umount {target}`")
         logger.info("%s: removing a stale mount (its process no longer exists)", target)
         unmount(target)
+    elif state == "unresponsive":
+        raise MountError(f"{target} is in the mount {containing}, whose process is stopped or busy")
     try:
         status = os.stat(target)
     except FileNotFoundError:
@@ -49,7 +56,7 @@ def derive_mountpoint(name: str) -> tuple[str, bool]:
 
     A directory that exists is used if it is empty. Raises MountError if it cannot be created.
     """
-    target = os.path.abspath(name)
+    target = resolve_path(name)
     try:
         os.mkdir(target)
     except FileExistsError:

@@ -34,6 +34,7 @@ class MountRecord:
         since: the time of mounting in seconds since the epoch.
         cache_size: the limit of the caches in bytes.
         is_created: whether the mount point was created for the mount, so that it is removed with it.
+        subtype: the type of the mount in the mount table, after ``fuse.``.
     """
 
     mountpoint: str
@@ -44,6 +45,7 @@ class MountRecord:
     since: float
     cache_size: int
     is_created: bool = False
+    subtype: str = "zarrfs"
 
     @property
     def is_running(self) -> bool:
@@ -98,7 +100,9 @@ def find_record(mountpoint: str) -> MountRecord | None:
     try:
         with open(_path(mountpoint), "rb") as file:
             document = json.loads(file.read(MAX_RECORD_NBYTES))
-        record = MountRecord(**{name.name: document[name.name] for name in fields(MountRecord)})
+        record = MountRecord(
+            **{each.name: document[each.name] for each in fields(MountRecord) if each.name in document}
+        )
     except (OSError, ValueError, KeyError, TypeError, RuntimeError):
         return None
     is_valid = (

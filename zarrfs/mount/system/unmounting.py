@@ -6,21 +6,23 @@ import errno
 import os
 import select
 import shutil
-import subprocess
 import time
 from typing import Literal
 
-from zarrfs.engine.stores.wrappers.timeout import DaemonThreads
 from zarrfs.errors import MountError
 from zarrfs.logs import logger
-from zarrfs.mount.system.mount_table import is_mounted, resolve_parent
+from zarrfs.mount.system.mount_table import is_mounted, resolve_path
 from zarrfs.mount.system.records import find_record, remove_record
+from zarrfs.mount.system.time_limits import access_mount, run_with_limit
 
 __all__ = ["connection_state", "unmount"]
 
 POLL_SECONDS = 0.01
 
-RESPONSE_SECONDS = 3.0
+RESPONSE_SECONDS = 5.0
+
+UNMOUNT_SECONDS = 30.0
+"""The time limit of a program that unmounts."""
 
 
 def unmount(
@@ -31,7 +33,7 @@ def unmount(
     ``lazy`` detaches the mount immediately even if files are open. Open files remain readable until they are closed.
     ``timeout`` is the maximum time in seconds to wait until the mount is removed, and until its process has exited.
     """
-    target = resolve_parent(mountpoint)
+    target = resolve_path(mountpoint)
     if not is_mounted(target):
         raise MountError(f"{target} is not a zarrfs mount. `zarrfs mounts` lists the mounts")
     record = find_record(target)
@@ -67,12 +69,16 @@ def _run_commands(target: str, lazy: bool) -> str | None:
     for command in _unmount_commands(target, lazy):
         if shutil.which(command[0]) is None:
             continue
-        completed = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
-        )
-        if completed.returncode == 0:
+        completed = run_with_limit(command, UNMOUNT_SECONDS)
+        if completed is None:
+            message = f"{command[0]} did not end within {UNMOUNT_SECONDS:.0f} s"
+        elif completed.returncode == 0:
             return None
-        message = completed.stderr.strip() or f"{command[0]} exited with status {completed.returncode}"
+        else:
+            message = (
+                completed.stderr.decode(errors="replace").strip()
+                or f"{command[0]} exited with status {completed.returncode}"
+            )
     return message
 
 
@@ -105,8 +111,8 @@ def connection_state(target: str) -> Literal["accessible", "stale", "unresponsiv
     A mount is stale if its process no longer exists ("Transport endpoint is not connected"), and unresponsive if its
     process does not answer within ``RESPONSE_SECONDS``.
     """
-    task = DaemonThreads(1).start(lambda: os.stat(target))
-    if not task.done.wait(RESPONSE_SECONDS):
-        return "unresponsive"
-    is_stale = isinstance(task.error, OSError) and task.error.errno == errno.ENOTCONN
-    return "stale" if is_stale else "accessible"
+    try:
+        is_answered = access_mount(target, RESPONSE_SECONDS) is not None
+    except OSError as error:
+        return "stale" if error.errno == errno.ENOTCONN else "accessible"
+    return "accessible" if is_answered else "unresponsive"

@@ -60,7 +60,7 @@ class GroupListing:
         ``needs_sizes(member_count)`` is called during the listing and returns whether the sizes of the next files will
         probably be used.
 
-        Raises StoreError, before the first entry, if the store cannot list the group.
+        Raises StoreError, before the first entry, if the store cannot list the group, and later if its server fails.
         """
         parent = self._nodes.get(path)
         stamp = parent.node.store.listing_stamp(parent.node.path) if isinstance(parent.node, Group) else None
@@ -90,8 +90,10 @@ class GroupListing:
     def _entries(
         self, path: str, name: str, record: NodeRecord, member_names: frozenset[str]
     ) -> Iterator[ListedEntry]:
-        """Yield the entries of a member that has been opened."""
+        """Yield the entries of a member that has been opened. Raises StoreError if its server has failed."""
         member = record.node
+        if isinstance(member, BrokenNode) and member.is_unreachable:
+            raise member.error()  # a file with the reason in place of its files would be copied without an error
         if isinstance(member, Group):
             yield ListedEntry(file_name(name, ""), True, partial(_directory, record))
         elif isinstance(member, BrokenNode):

@@ -110,8 +110,9 @@ class FileOperations(ZarrOperations):
 
     @errors_to_errno
     def access(self, path: str, mode: int) -> int:
-        if self._pending.get(path) is None:
-            self._entry(path)
+        is_file = self._pending.get(path) is not None or not isinstance(self._entry(path), Directory)
+        if mode & os.X_OK and is_file:
+            raise os_error(errno.EACCES)
         return 0
 
     def _list(self, path: str, needs_sizes: Callable[[int], bool]) -> Iterator[LazyEntry]:
