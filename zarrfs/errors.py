@@ -20,7 +20,8 @@
     ├── OptionError                (TypeError, ValueError) an option is unknown or has an invalid value
     ├── KeyNameError               (ValueError) a key or node name is not allowed, for instance because of ``..``
     ├── StoreError                 (OSError) an operation of a store failed: I/O error, permission, network
-    │   └── ReadOnlyError          (PermissionError, ValueError) a write to a store or node that is open read-only
+    │   ├── ReadOnlyError          (PermissionError, ValueError) a write to a store or node that is open read-only
+    │   └── ServerError            a server cannot be reached, or does not answer as expected
     ├── IncompleteCopyError        members of a source cannot be read, or cannot be written to the destination
     └── MountError                 FUSE is not usable, or a mount cannot be created, found or removed
 
@@ -54,6 +55,7 @@ __all__ = [
     "OptionError",
     "ReadOnlyError",
     "SelectionError",
+    "ServerError",
     "StoreError",
     "UnsupportedError",
     "ZarrError",
@@ -147,6 +149,13 @@ class StoreError(ZarrError, OSError):
 
 class ReadOnlyError(StoreError, PermissionError, ValueError):
     """A write to a store or node that is open read-only."""
+
+
+class ServerError(StoreError):
+    """A server cannot be reached, does not respond in time, or does not answer as expected.
+
+    It concerns the whole store: functions that leave out members which cannot be read raise this error.
+    """
 
 
 class IncompleteCopyError(ZarrError):

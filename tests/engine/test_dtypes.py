@@ -705,3 +705,24 @@ def test_the_configuration_of_a_record_type_contains_the_shapes_of_fields() -> N
         {"name": "x", "data_type": "int32"},
         {"name": "y", "data_type": "float64", "shape": [2, 3]},
     ]
+
+
+def test_fill_values_of_records_with_many_fields_take_linear_time() -> None:
+    """Each key of the fill value is looked up in the names of the fields, not searched in a list of them."""
+
+    class CountedName(str):
+        comparisons = 0
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            CountedName.comparisons += 1
+            return str.__eq__(self, other)
+
+    count = 300
+    configuration = {"fields": [{"name": f"f{i}", "data_type": "int16"} for i in range(count)]}
+    data_type = data_type_from_v3({"name": "struct", "configuration": configuration}, "here")
+    value = {CountedName(f"f{i}"): i for i in range(count)}
+    CountedName.comparisons = 0
+    assert fill_from_v3(data_type, value, "here")[-1] == count - 1
+    assert CountedName.comparisons < 10 * count

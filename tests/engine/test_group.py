@@ -6,6 +6,7 @@ import gc
 import json
 import logging
 import re
+import threading
 import weakref
 from contextlib import nullcontext
 from itertools import islice
@@ -18,6 +19,7 @@ import zarr
 from click.testing import CliRunner
 
 import zarrfs
+from tests.processes import TIMEOUT
 from zarrfs.cli.main import main
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.memory import MemoryStore
@@ -31,7 +33,7 @@ from zarrfs.errors import (
     ReadOnlyError,
     ZarrError,
 )
-from zarrfs.testing import CountingStore
+from zarrfs.testing import CountingStore, LatencyStore
 
 FORMATS = [2, 3]
 
@@ -275,6 +277,39 @@ def three_groups() -> MemoryStore:
     for name in "abc":
         root.create_group(name).create_array("x", data=np.zeros(1))
     return store
+
+
+def test_listing_the_names_reads_each_document_once() -> None:
+    counting = CountingStore(three_groups())
+    group = zarrfs.open_group(counting)
+    counting.reset()
+    assert [name for name in group] == ["a", "b", "c"]  # noqa: C416 - without the length
+    once = dict(counting.calls)
+    counting.reset()
+    assert list(group) == ["a", "b", "c"]
+    assert dict(counting.calls) == once
+    names = iter(group)
+    assert next(names) == "a"
+    assert len(group) == 3
+    assert list(names) == ["b", "c"]
+
+
+def test_members_of_a_remote_store_are_opened_at_the_same_time() -> None:
+    """The requests of all three members arrive before the first one is answered."""
+    barrier = threading.Barrier(3, timeout=TIMEOUT)
+    open_names: list[str] = []
+
+    def wait(operation: str, key: str) -> None:
+        if armed and key.endswith("/zarr.json") and key not in open_names:
+            open_names.append(key)
+            barrier.wait()
+
+    armed = False
+    store = LatencyStore(three_groups(), wait)
+    store.concurrency = 8
+    group = zarrfs.open_group(store)
+    armed = True
+    assert [name for name, _ in group.members()] == ["a", "b", "c"]
 
 
 ALL = ["a", "a/x", "b", "b/x", "c", "c/x"]

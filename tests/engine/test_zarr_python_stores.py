@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,58 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     store = places(tmp_path)[request.param]
     yield store
     store.close()
+
+
+class ForeignStore(zarr.storage.WrapperStore[zarr.storage.MemoryStore]):
+    """A store of zarr-python that counts its requests and refuses documents of other formats than v3."""
+
+    def __init__(self, store: zarr.storage.MemoryStore) -> None:
+        super().__init__(store)
+        self.requests: Counter[str] = Counter()
+
+    def _count(self, name: str, key: str) -> None:
+        self.requests[name] += 1
+        if key.endswith((".zarray", ".zgroup", "attributes.json")):
+            raise KeyError(f"v2 key not found at {key}")
+
+    async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
+        self._count("get", key)
+        return await super().get(key, prototype, byte_range)
+
+    async def exists(self, key: str) -> bool:
+        self._count("exists", key)
+        return await super().exists(key)
+
+    async def getsize(self, key: str) -> int:
+        self._count("getsize", key)
+        return await super().getsize(key)
+
+
+def test_an_exception_for_documents_of_other_formats_means_that_they_are_missing() -> None:
+    store = ForeignStore(zarr.storage.MemoryStore())
+    root = zarrfs.create_group(store)
+    root.create_array("x", data=DATA)
+    root.create_group("g")
+    assert root.get("nothing") is None
+    assert list(root) == ["g", "x"]
+    del root["g"]
+    root.move("x", "moved/x")
+    np.testing.assert_array_equal(zarrfs.open_array(store, path="moved/x"), DATA)
+
+
+def test_a_document_takes_one_request() -> None:
+    store = ForeignStore(zarr.storage.MemoryStore())
+    zarrfs.create_array(store, data=DATA)
+    store.requests.clear()
+    zarrfs.open_array(ZarrPythonStore(store), mode="r")
+    assert store.requests["getsize"] == 0
+
+
+def test_zeros_are_written_to_a_store_that_cannot_delete(tmp_path: Path) -> None:
+    with zarr.storage.ZipStore(tmp_path / "a.zip", mode="w") as store:
+        root = zarrfs.open_group(store, mode="a")
+        root["new"] = np.zeros(4)
+        np.testing.assert_array_equal(root["new"], np.zeros(4))
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name:UserWarning")  # of zarr-python's ZipStore

@@ -48,8 +48,8 @@ class ArrayMachine(RuleBasedStateMachine):
     Attributes:
         array, other: the array that the rules change, and a second handle of it.
         model: the expected values.
-        retained: the expected values, and the values that were in the array before it shrank. Values of retained chunks
-            outside the shape may reappear when the array grows, or have been deleted.
+        retained: the expected values, and those that were in the array before it shrank with ``delete=False``. They may
+            reappear when the array grows, or have been deleted by later writes to their chunks.
     """
 
     make: Callable[[Path], Store]
@@ -331,11 +331,13 @@ class ArrayMachine(RuleBasedStateMachine):
         self.retained[inside] = old
         self.array.resize(shape, delete=delete)
         assert self.array.shape == shape
-        kept = self.retained[self._extent()].copy()
-        if delete and any(n < m for n, m in zip(shape, old.shape, strict=True)):
-            # What lay in chunks that are no longer in the array is gone.
-            self.retained[before] = self.fill
-        self.retained[self._extent()] = kept
+        if delete:
+            # Other values outside the old shape were retained by an earlier change of the shape.
+            for axis, (length, old_length) in enumerate(zip(shape, old.shape, strict=True)):
+                if length < old_length:
+                    cut = list(before)
+                    cut[axis] = slice(length, before[axis].stop)
+                    self.retained[tuple(cut)] = self.fill
         found = np.asarray(self.array[...])
         assert found.shape == shape
         box = tuple(slice(0, n) for n in shape)

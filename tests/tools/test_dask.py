@@ -21,11 +21,12 @@ from typing import Any
 import distributed
 import numpy as np
 import pytest
+import tensorstore
 import zarr
 
 import zarrfs
 from tests.engine.stores.servers import free_port, web_server
-from tests.processes import TIMEOUT, running, wait_for_event
+from tests.processes import TIMEOUT, output_of, running, wait_for_event
 from tests.tools.dask_servers import (
     FailingItem,
     ProcessLocalStore,
@@ -55,6 +56,7 @@ from zarrfs.tools.copying.cluster.batches import (
 from zarrfs.tools.copying.cluster.executor import IN_FLIGHT_PER_THREAD, ClusterExecutor
 from zarrfs.tools.copying.cluster.results import BatchResult, WorkerStatistics
 from zarrfs.tools.copying.cluster.run_times import RunTimes, ShortRun, run_times
+from zarrfs.tools.copying.cluster.worker import canonical_document
 from zarrfs.tools.copying.copy_tasks import CopyChunk
 from zarrfs.tools.copying.sampling import DiscardingStore, Sampling
 
@@ -143,6 +145,56 @@ def test_rechunk_to_shards_uses_a_given_client(client: distributed.Client, tmp_p
     )
     assert client.status == "running"
     assert np.array_equal(np.asarray(zarr.open_array(tmp_path / "t", mode="r")[...]), data)
+
+
+WRITERS = {
+    "zarr-python, v3": lambda path: zarr.create_array(
+        path, data=DATA, chunks=(8, 9), attributes={"b": np.nan, "a": [1]}, dimension_names=["y", "x"]
+    ),
+    "zarr-python, v3 with shards": lambda path: zarr.create_array(
+        path, data=DATA, chunks=(8, 9), shards=(16, 27), attributes={"b": 1, "a": 2}
+    ),
+    "zarr-python, v2": lambda path: zarr.create_array(
+        path, data=DATA, chunks=(8, 9), zarr_format=2, attributes={"b": 1, "a": 2}
+    ),
+    "TensorStore, v3": lambda path: (
+        tensorstore.open(
+            {"driver": "zarr3", "kvstore": {"driver": "file", "path": path}},
+            create=True,
+            dtype=tensorstore.uint16,
+            shape=DATA.shape,
+            chunk_layout=tensorstore.ChunkLayout(chunk_shape=(8, 9)),
+        )
+        .result()
+        .write(DATA)
+        .result()
+    ),
+    "zarrfs, N5": lambda path: zarrfs.create_array(
+        path, data=DATA, chunks=(8, 9), zarr_format="n5", attributes={"b": 1, "a": 2}
+    ),
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_commands_run_repeatedly_on_one_cluster(writer: str, address: str, tmp_path: Path) -> None:
+    """Each command is a new process. The second time, the workers have opened the same array before."""
+    source = str(tmp_path / "s")
+    WRITERS[writer](source)
+    for place in (tmp_path / "one", tmp_path / "two"):
+        for arguments in (["convert", source, f"{place}/copy"], ["verify", source]):
+            command = [sys.executable, "-m", "zarrfs", *arguments, "--dask", address]
+            output_of(command, cwd=tmp_path, env=os.environ)
+        rechunk(source, place / "rechunked", (20, 25), shards=False, dask=address, verify=True)
+        build_pyramid(source, place / "pyramid", levels=2, dask=address, verify=True)
+        for name in ("copy", "rechunked"):
+            assert np.array_equal(zarrfs.open_array(place / name)[...], DATA)
+
+
+def test_the_check_of_a_source_compares_documents_by_their_meaning() -> None:
+    one = {"shape": [2], "attributes": {"a": float("nan"), "b": 1}}
+    other = {"attributes": {"b": 1, "a": float("nan")}, "shape": [2]}
+    assert canonical_document(one) == canonical_document(other)
+    assert canonical_document(one) != canonical_document({**other, "shape": [3]})
 
 
 def test_zip_sqlite_and_http_stores_are_copied(address: str, tmp_path: Path) -> None:

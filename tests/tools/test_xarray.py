@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import pickle
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -16,8 +18,8 @@ import zarr
 
 import zarrfs
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.errors import MetadataError, NodeNotFoundError
-from zarrfs.tools.xarray.backend import ZarrfsBackend
+from zarrfs.errors import MetadataError, MissingChunkError, NodeNotFoundError
+from zarrfs.tools.xarray.backend import SharedStore, ZarrfsBackend
 
 RNG = np.random.default_rng(3)
 
@@ -134,6 +136,8 @@ def encoding_of(variable: xarray.Variable) -> dict[str, Any]:
     for key, value in variable.encoding.items():
         if key in ("compressors", "filters"):
             opened[key] = [codec_document(codec) for codec in value]
+            # With this filter, which the zarr engine returns, xarray writes texts that cannot be read.
+            opened[key] = [document for document in opened[key] if document.get("id") != "vlen-utf8"]
         elif key == "serializer":
             opened[key] = codec_document(value)
         elif key == "dtype":
@@ -314,6 +318,46 @@ def test_an_opened_dataset_can_be_written_by_the_zarr_engine(
     assert [codec_document(c) for c in first.compressors] == [codec_document(c) for c in second.compressors]
     assert [codec_document(c) for c in first.filters] == [codec_document(c) for c in second.filters]
     assert np.array_equal(second[...], np.arange(20).reshape(4, 5))
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_texts_that_are_written_again_can_be_read(zarr_format: int, tmp_path: Path) -> None:
+    data = xarray.Dataset({"t": ("x", np.array(["a", "long", ""], object))})
+    first, second = tmp_path / "first.zarr", tmp_path / "second.zarr"
+    write_dataset(data, first, zarr_format, False)
+    with xarray.open_dataset(first, engine="zarrfs") as opened:
+        write_dataset(opened, second, zarr_format, False)
+    with (
+        xarray.open_dataset(second, engine="zarrfs") as by_zarrfs,
+        xarray.open_dataset(second, engine="zarr", consolidated=False) as by_zarr,
+    ):
+        assert by_zarrfs["t"].values.tolist() == ["a", "long", ""]
+        assert by_zarr["t"].values.tolist() == ["a", "long", ""]
+
+
+def test_links_out_of_the_store_and_missing_chunks_have_options(tmp_path: Path) -> None:
+    array = zarrfs.create_array(
+        tmp_path / "g.zarr", "a", data=np.arange(4), chunks=(2,), dimension_names=["x"]
+    )
+    chunk = tmp_path / "g.zarr" / "a" / "c" / "1"
+    chunk.rename(tmp_path / "outside")
+    array.store.close()
+    with xarray.open_dataset(tmp_path / "g.zarr", engine="zarrfs") as opened:
+        assert opened["a"].values.tolist() == [0, 1, 0, 0]
+    strict = zarrfs.Access(fill_missing=False)
+    with (
+        xarray.open_dataset(tmp_path / "g.zarr", engine="zarrfs", access=strict) as opened,
+        pytest.raises(MissingChunkError),
+    ):
+        opened["a"].load()
+    chunk.symlink_to(tmp_path / "outside")
+    with (
+        xarray.open_dataset(tmp_path / "g.zarr", engine="zarrfs") as opened,
+        pytest.raises(zarrfs.ZarrError, match="allow_external"),
+    ):
+        opened["a"].load()
+    with xarray.open_dataset(tmp_path / "g.zarr", engine="zarrfs", allow_external=True) as opened:
+        assert opened["a"].values.tolist() == [0, 1, 2, 3]
 
 
 def test_shards_are_in_the_encoding(tmp_path: Path) -> None:
@@ -505,3 +549,156 @@ def test_a_very_long_axis_has_no_coordinates(tmp_path: Path) -> None:
     with xarray.open_dataset(tmp_path / "i.zarr", engine="zarrfs") as opened:
         assert opened["image"].shape == (1 << 50, 4)
         assert set(opened.coords) == {"x"}
+
+
+# -- members that cannot be read ---------------------------------------------------------------------------------
+
+
+DAMAGES: dict[str, Callable[[str], str]] = {
+    "truncated document": lambda text: text[: len(text) // 2],
+    "unknown codec": lambda text: text.replace('"bytes"', '"nonsense"'),
+    "invalid fill value": lambda text: text.replace('"fill_value": 0.0', '"fill_value": "zero"'),
+}
+
+
+def write_damaged(path: Path, damage: str, member: str) -> Path:
+    """Write a group with two arrays and a subgroup with one, and damage the document of a member."""
+    group = zarrfs.create_group(path)
+    for name in ("a", "b", "sub/c"):
+        group.create_array(name, data=np.arange(3.0), fill_value=0, dimension_names=["x"])
+    document = path / member / "zarr.json"
+    text = document.read_text()
+    document.write_text(DAMAGES[damage](text))
+    assert document.read_text() != text
+    return path
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_variable_that_cannot_be_read_is_an_error(damage: str, tmp_path: Path) -> None:
+    path = write_damaged(tmp_path / "d.zarr", damage, "b")
+    functions: tuple[Callable[..., Any], ...] = (
+        xarray.open_dataset,
+        xarray.open_groups,
+        xarray.open_datatree,
+    )
+    for open_location in functions:
+        with pytest.raises(
+            MetadataError, match=r"'b' cannot be opened, and drop_variables='b' leaves it out"
+        ):
+            open_location(path, engine="zarrfs")
+    with xarray.open_dataset(path, engine="zarrfs", drop_variables=["b"]) as opened:
+        assert list(opened.variables) == ["a"]
+    with xarray.open_datatree(path, engine="zarrfs", drop_variables="b") as tree:
+        assert list(tree["/"].variables) == ["a"]
+        assert list(tree["sub"].variables) == ["c"]
+
+
+def test_an_unreadable_member_of_a_subgroup_is_an_error_of_the_tree_only(tmp_path: Path) -> None:
+    path = write_damaged(tmp_path / "d.zarr", "truncated document", "sub/c")
+    with xarray.open_dataset(path, engine="zarrfs") as opened:
+        assert list(opened.variables) == ["a", "b"]
+    with pytest.raises(MetadataError, match=r"'c' cannot be opened"):
+        xarray.open_datatree(path, engine="zarrfs")
+    with xarray.open_datatree(path, engine="zarrfs", drop_variables=["c", "sub"]) as tree:
+        assert set(tree.groups) == {"/", "/sub"}, "groups are not dropped"
+
+
+def test_a_dropped_variable_is_not_read(tmp_path: Path) -> None:
+    group = zarrfs.create_group(tmp_path / "g.zarr")
+    for name in ("a", "b"):
+        group.create_array(name, data=np.arange(3), dimension_names=["x"])
+    files = (file for file in (tmp_path / "g.zarr").rglob("*") if file.is_file())
+    store = RecordingRemoteStore(
+        {str(file.relative_to(tmp_path / "g.zarr")): file.read_bytes() for file in files}
+    )
+    with xarray.open_dataset(store, engine="zarrfs", drop_variables=("a",)) as opened:  # type: ignore[arg-type]
+        assert list(opened.variables) == ["b"]
+    assert "b/zarr.json" in store.documents
+    assert "a/zarr.json" not in store.documents
+
+
+@pytest.mark.parametrize("damage", ["missing", *DAMAGES])
+def test_a_coarser_level_does_not_replace_one_that_cannot_be_read(damage: str, tmp_path: Path) -> None:
+    path = write_pyramid(tmp_path / "i.zarr")
+    document = path / "0" / "zarr.json"
+    if damage == "missing":
+        document.unlink()
+    else:
+        damaged = DAMAGES[damage](document.read_text().replace('"fill_value": 0', '"fill_value": 0.0'))
+        document.write_text(damaged)
+    for open_location in (xarray.open_dataset, xarray.open_datatree):
+        with pytest.raises(zarrfs.ZarrError, match=r"'0' cannot be opened"):
+            open_location(path, engine="zarrfs")
+    with xarray.open_dataset(path, engine="zarrfs", drop_variables="0") as opened:
+        assert opened["image"].shape == (2, 3, 4, 4)
+
+
+# -- copies by pickle, asynchronous reads, unnamed variables -----------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".zarr", ".zarr.zip"])
+def test_datasets_and_trees_can_be_pickled(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"p{suffix}"
+    with zarrfs.open_group(path, mode="w").store as store:
+        zarrfs.create_array(store, "a", data=np.arange(3), dimension_names=["x"])
+        zarrfs.create_array(store, "b/c", data=np.arange(3), dimension_names=["x"])
+    with xarray.open_dataset(path, engine="zarrfs") as opened:
+        first = pickle.loads(pickle.dumps(opened))
+    with first:
+        assert first["a"].values.tolist() == [0, 1, 2]
+    with xarray.open_datatree(path, engine="zarrfs") as tree:
+        second = pickle.loads(pickle.dumps(tree))
+    with second:
+        assert second["b/c"].values.tolist() == [0, 1, 2]
+
+
+class CountingStore(MemoryStore):
+    """Counts the calls of ``close`` of all stores of the class."""
+
+    closed = 0
+
+    def close(self) -> None:
+        type(self).closed += 1
+
+    def __reduce__(self) -> Any:
+        return CountingStore, ()
+
+
+def test_the_copy_of_a_closed_user_does_not_close_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CountingStore, "closed", 0)
+    shared = SharedStore(CountingStore({}), owned=True)
+    first, second = shared.use(), shared.use()
+    first()
+    copied_first, copied_second = pickle.loads(pickle.dumps((first, second)))
+    copied_first()
+    assert CountingStore.closed == 0
+    copied_second()
+    copied_second()
+    assert CountingStore.closed == 1
+    second()
+    assert CountingStore.closed == 2
+
+
+def test_variables_are_read_asynchronously(dataset_path: Callable[[str, int, bool], Path]) -> None:
+    with (
+        xarray.open_dataset(dataset_path("weather", 3, False), engine="zarrfs") as opened,
+        xarray.open_dataset(dataset_path("weather", 3, False), engine="zarrfs") as expected,
+    ):
+        loaded = asyncio.run(opened.isel(time=[3, 1], y=slice(1, 3)).load_async())
+        xarray.testing.assert_identical(loaded, expected.isel(time=[3, 1], y=slice(1, 3)).load())
+
+
+@pytest.mark.parametrize("consolidated", [False, True])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_the_variable_without_a_name_is_kept(
+    zarr_format: int, consolidated: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    data = xarray.Dataset({None: ("x", np.arange(3)), "a": ("x", np.arange(3))})
+    write_dataset(data, tmp_path / "n.zarr", zarr_format, consolidated)
+    for keywords in ({}, {"consolidated": consolidated or None}):
+        with xarray.open_dataset(tmp_path / "n.zarr", engine="zarrfs", **keywords) as opened:  # type: ignore[arg-type]
+            xarray.testing.assert_identical(opened.load(), data)
+    with xarray.open_dataset(tmp_path / "n.zarr", engine="zarrfs", drop_variables=[None]) as opened:  # type: ignore[list-item]
+        assert list(opened.variables) == ["a"]
+    assert all("is not a valid node name" in record.getMessage() for record in caplog.records)
+    caplog.clear()

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
-from zarrfs.errors import MetadataError, OptionError, ZarrError
+from zarrfs.errors import MetadataError, OptionError, ServerError, ZarrError
 from zarrfs.foreign.foreign_array import ForeignArray
 from zarrfs.foreign.foreign_store import ForeignStore
 from zarrfs.foreign.image_groups import ImageAxis, image_nodes
@@ -58,6 +58,8 @@ def find_images(
     for name in node.names():
         try:
             member = node[name]
+        except ServerError:
+            raise
         except ZarrError as error:
             report.skipped[name] = str(error)
             continue

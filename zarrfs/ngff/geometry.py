@@ -57,6 +57,8 @@ AXIS_NAMES: dict[str, tuple[str, ...]] = {
 """The names of axes whose type is known."""
 
 SPACE_ROLES: tuple[Role, ...] = ("x", "y", "z")
+MIN_SPATIAL_AXES = 2
+"""The spatial axes of an image. An array has fewer if the names of its axes are not known."""
 LEGACY_AXES = ("t", "c", "z", "y", "x")
 """The axes of OME-NGFF 0.1 and 0.2, whose documents do not list them."""
 
@@ -322,8 +324,9 @@ def _checked(axis: ArrayAxis) -> ArrayAxis:
 def _with_roles(axes: tuple[ArrayAxis, ...]) -> tuple[ArrayAxis, ...]:
     """Return the axes with their roles.
 
-    The axes named x, y and z have these roles; other spatial axes have the remaining ones, the last axis first. If no
-    axis is known to be spatial, the axes of unknown type are. The first time axis is t and the first channel axis c.
+    The axes named x, y and z have these roles; other spatial axes have the remaining ones, the last axis first. If
+    fewer than two axes are known to be spatial, the axes of unknown type are spatial, too: ``row`` and ``col`` are a
+    plane, although only the first name is known. The first time axis is t and the first channel axis c.
     """
     roles: dict[int, Role] = {}
     kinds: tuple[tuple[str, Role], ...] = (("time", "t"), ("channel", "c"))
@@ -332,7 +335,8 @@ def _with_roles(axes: tuple[ArrayAxis, ...]) -> tuple[ArrayAxis, ...]:
         candidates.sort(key=lambda i: (axes[i].name or "").lower() != role)
         roles.update((i, role) for i in candidates[:1])
     spatial = [i for i, axis in enumerate(axes) if axis.type == "space"]
-    spatial = spatial or [i for i, axis in enumerate(axes) if axis.type is None]
+    if len(spatial) < MIN_SPATIAL_AXES:
+        spatial = [i for i, axis in enumerate(axes) if axis.type in ("space", None)]
     free = list(SPACE_ROLES)
     for role in SPACE_ROLES:
         named = [i for i in spatial if (axes[i].name or "").lower() == role]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 from zarrfs.errors import StoreError
@@ -20,13 +21,11 @@ def member_names(group: Group) -> list[str]:
     """Return the sorted names of possible members of a group, without opening them. The list is empty, and a warning is
     logged, if the store cannot list and no metadata names the members.
 
-    Raises StoreError if a store that can list fails.
+    Raises StoreError if the store fails.
     """
-    try:
-        return group.names()
-    except StoreError:
-        if group.store.listable:
-            raise
+    names = group.known_names()
+    if names is not None:
+        return names
     logger.warning(
         "%s: the members of %s are unknown: the store cannot list, and no metadata names them (zarrfs consolidate "
         "creates such metadata)",
@@ -49,11 +48,21 @@ def named_members(group: Group) -> set[str] | None:
     names = {level.path for multiscales in ngff.multiscales for level in multiscales.levels}
     names |= set(ngff.labels or ())
     if ngff.multiscales:
-        names |= {name for name in (LABELS, OME) if name in group}
+        names |= {name for name in (LABELS, OME) if _is_member(group, name)}
     if ngff.plate is not None:
         names |= {well.path for well in ngff.plate.wells}
     if ngff.well is not None:
         names |= {image.path for image in ngff.well.images}
     if ngff.series is not None:
-        names |= {*ngff.series, *([OME] if OME in group else [])}
+        names |= {*ngff.series, *([OME] if _is_member(group, OME) else [])}
     return {name.strip("/").partition("/")[0] for name in names} - {"", ".", ".."}
+
+
+def _is_member(group: Group, name: str) -> bool:
+    """Return whether a group has a member that its metadata do not name. Raises StoreError."""
+    try:
+        return name in group
+    except StoreError as error:
+        if error.errno != errno.EACCES:
+            raise
+        return False  # servers that do not permit listing refuse requests for missing keys

@@ -29,8 +29,10 @@ def document(**changes: Any) -> dict[str, Any]:
 
 
 def outcome(data: Any, parse: Any) -> Any:
+    """Return the specification with the members of its document in their order, or the error."""
     try:
-        return parse(data)
+        spec = parse(data)
+        return spec, json.dumps(spec.document)
     except ZarrError as error:
         return type(error), str(error)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import fcntl
 import os
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -28,6 +27,7 @@ with warnings.catch_warnings():  # pyftpdlib includes a copy of asyncore, which 
     from pyftpdlib.servers import FTPServer
 
 from tests.processes import TIMEOUT, running, wait_until
+from tests.programs import find_program, missing_reason
 
 __all__ = [
     "FaultyFTPServer",
@@ -77,9 +77,9 @@ def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
 @contextmanager
 def redis_server() -> Iterator[str]:
     """Run redis-server without persistence; yields its URL."""
-    program = shutil.which("redis-server")
+    program = find_program("redis-server")
     if program is None:
-        raise FileNotFoundError("redis-server is not installed")
+        raise FileNotFoundError(missing_reason("redis-server"))
     port = free_port()
     with tempfile.TemporaryDirectory() as scratch:
         command = [program, "--port", str(port), "--save", "", "--appendonly", "no", "--dir", scratch]
@@ -148,7 +148,7 @@ AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1
 def azure_server() -> Iterator[str]:
     """Run Azurite without persistence; yields its connection string."""
     port = free_port()
-    node = shutil.which("node")
+    node = find_program("node")
     if node is None or not AZURITE.exists():
         raise FileNotFoundError(
             "Azurite is not installed; packaging/setup.sh installs it if npm is available"

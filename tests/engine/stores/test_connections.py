@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
 from types import SimpleNamespace
@@ -12,12 +11,13 @@ import fsspec.asyn
 import pytest
 
 from tests.engine.stores.servers import redis_server
+from tests.programs import needs_program
 from zarrfs.engine.stores.databases.redis import RedisStore
 from zarrfs.engine.stores.fsspec.store import RemoteStore
 from zarrfs.errors import StoreError
 
 
-@pytest.mark.skipif(shutil.which("redis-server") is None, reason="redis-server is not installed")
+@needs_program("redis-server")
 def test_a_redis_server_that_ends_is_an_error_of_every_operation() -> None:
     with ExitStack() as server:
         store = RedisStore(f"{server.enter_context(redis_server())}?prefix=a")

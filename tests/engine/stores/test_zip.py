@@ -7,7 +7,6 @@ import io
 import logging
 import os
 import random
-import shutil
 import subprocess
 import sys
 import threading
@@ -26,6 +25,7 @@ from zarr.core.sync import sync
 
 import zarrfs
 from tests.processes import running
+from tests.programs import find_program
 from zarrfs.engine.stores.base import ByteRange
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
@@ -43,7 +43,7 @@ from zarrfs.engine.stores.zip.spool import Spool
 from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.errors import LocationError, ReadOnlyError, StoreError
 
-UNZIP_PATH = shutil.which("unzip")
+UNZIP_PATH = find_program("unzip")
 
 
 def write_archive(path: Path, *members: tuple[str, bytes], method: int = zipfile.ZIP_STORED) -> Path:

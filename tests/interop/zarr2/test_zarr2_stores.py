@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import uuid
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from tests.engine.stores.servers import free_port, redis_server, wait_for
 from tests.interop.samples import same_bits
 from tests.interop.zarr2.zarr2_environment import Zarr2
 from tests.processes import running
+from tests.programs import require_program
 from zarrfs.tools import consolidate_metadata
 
 StoreName = tuple[str, dict[str, Any]]
@@ -34,9 +34,7 @@ def redis() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    program = shutil.which("mongod")
-    if program is None:
-        pytest.skip("there is no MongoDB server here: mongod is not installed")
+    program = require_program("mongod")
     port = free_port()
     folder = tmp_path_factory.mktemp("mongodb")
     command = [program, "--port", str(port), "--dbpath", str(folder), "--bind_ip", "127.0.0.1"]

@@ -105,7 +105,7 @@ class StructFamily(DataTypeFamily):
             return self.fill_from_bytes(data_type, base64_to_bytes(value, where), where)
         entries = expect_object(value, where, "an object with the fill value of each field")
         fields = list(self.fields(data_type))
-        check_keys(entries, where, [field.name for field in fields])
+        check_keys(entries, where, {field.name: field for field in fields})  # fast for thousands of fields
         record = np.zeros((), data_type.numpy)
         for field in fields:
             if field.name not in entries:

@@ -132,7 +132,8 @@ class ArrayTemplates:
             return
         if len(self._specs) >= MAX_TEMPLATES:
             self._specs.clear()
-        document = {key: value for key, value in spec.document.items() if key != "attributes"}
+        # The attributes keep their place among the members.
+        document = {key: {} if key == "attributes" else value for key, value in spec.document.items()}
         key = before, after, registry.registrations()
         self._specs[key] = replace(spec, attributes={}, dimension_units=None, document=document)
 

@@ -32,7 +32,8 @@ class Consolidated(ListedNodes):
     Each node is parsed when it is accessed, so an invalid node does not affect the others. ``load`` returns a mapping
     from paths to the values that ``parse`` takes; it is called once, at the first access. A group in the mapping has
     the part of the mapping below it as its own consolidated metadata. ``match`` returns the template of the array that
-    a value describes, or None; see ``template``.
+    a value describes, or None; see ``template``. Paths for which ``is_reserved`` is true are found but not listed, like
+    the nodes of a store with such names.
     """
 
     def __init__(
@@ -40,10 +41,12 @@ class Consolidated(ListedNodes):
         load: Callable[[], Mapping[str, Any]],
         parse: Callable[[str, Any], NodeSpec],
         match: Callable[[Any], ArraySpec | None] = lambda entry: None,
+        is_reserved: Callable[[str], bool] = lambda path: False,
     ) -> None:
         self._load = load
         self._parse = parse
         self._match = match
+        self._is_reserved = is_reserved
         self._entries: Mapping[str, Any] | None = None
         self._sorted: list[str] | None = None
         # By the identity of the entry, because entries with equal texts are one object.
@@ -82,10 +85,10 @@ class Consolidated(ListedNodes):
         return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._loaded())
+        return (path for path in self._loaded() if not self._is_reserved(path))
 
     def __len__(self) -> int:
-        return len(self._loaded())
+        return sum(1 for _ in self)
 
     def __contains__(self, path: object) -> bool:
         return path in self._loaded()
@@ -103,7 +106,9 @@ class Consolidated(ListedNodes):
             end = bisect_left(self._sorted, path + chr(ord("/") + 1))
             return {key[len(prefix) :]: entries[key] for key in self._sorted[first:end]}
 
-        return Consolidated(load, lambda inner, entry: self._parse(prefix + inner, entry), self._match)
+        return Consolidated(
+            load, lambda inner, entry: self._parse(prefix + inner, entry), self._match, self._is_reserved
+        )
 
 
 def inline_consolidated(
@@ -138,15 +143,13 @@ def inline_consolidated(
         return parse_node(entry, f"{where}: /consolidated_metadata/metadata/{path.replace('/', '~1')}")
 
     def load() -> dict[str, Any]:
-        # Names that begin with "__" are reserved and are not members (v3 "Node names").
-        stripped = {path.strip("/"): entry for path, entry in documents.items()}
-        return {
-            path: entry
-            for path, entry in stripped.items()
-            if "__" not in path or not any(name.startswith("__") for name in path.split("/"))
-        }
+        return {path.strip("/"): entry for path, entry in documents.items()}
 
-    return Consolidated(load, parse, match)
+    def is_reserved(path: str) -> bool:
+        """Return whether a name begins with ``__`` (v3 "Node names")."""
+        return "__" in path and any(name.startswith("__") for name in path.split("/"))
+
+    return Consolidated(load, parse, match, is_reserved)
 
 
 def documents_by_path(document: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:

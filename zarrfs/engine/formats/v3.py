@@ -117,7 +117,8 @@ def _parse_listed(document: Mapping[str, Any], where: str) -> NodeSpec:
     """Return the node that a document in consolidated metadata describes, as ``parse_node``."""
     known = _templates.find_parsed(document)
     if known is not None:
-        return known
+        # Documents with one template can have their attributes at different places.
+        return replace(known, document=dict(document))
     spec = parse_node(document, where)
     if isinstance(spec, ArraySpec):
         _templates.add_parsed(document, spec)

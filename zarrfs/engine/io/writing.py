@@ -11,6 +11,7 @@ have made the array larger.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import closing
 from typing import Any
 
@@ -36,7 +37,15 @@ from zarrfs.engine.parallel import CORES, for_each, limit_threads
 from zarrfs.engine.stores.base import ValueTooLargeError
 from zarrfs.errors import import_failure
 
-__all__ = ["Parts", "encode_chunk", "read_chunk", "store_chunk", "write_selection"]
+__all__ = [
+    "Parts",
+    "clear_regions",
+    "encode_chunk",
+    "read_chunk",
+    "store_chunk",
+    "write_selection",
+    "writing_threads",
+]
 
 WRITERS = 2 * CORES
 """The number of threads that write large chunks. While one waits for the interpreter or disk, another compresses."""
@@ -76,10 +85,7 @@ def write_selection(
         except CodecError as error:
             raise storage.encode_error(projection.chunk_coords, error) from error
 
-    workers = 1
-    if count > 1:
-        threshold = MIN_PARALLEL_COMPRESSED_NBYTES if storage.compressed else MIN_PARALLEL_UNCOMPRESSED_NBYTES
-        workers = max(WRITERS if storage.typical_nbytes >= threshold else 1, storage.store.concurrency)
+    workers = writing_threads(storage) if count > 1 else 1
     with limit_threads(storage.access.concurrency):
         native = write_natively(storage, selection, values, write_empty)
         if native is None or not isinstance(selection, OrthogonalSelection):
@@ -88,6 +94,35 @@ def write_selection(
         with closing(native):
             for positions in native:
                 for_each(write, select_projections(selection, storage.axes, positions), workers)
+
+
+def writing_threads(storage: ArrayStorage) -> int:
+    """Return the number of threads with which several chunks are written."""
+    threshold = MIN_PARALLEL_COMPRESSED_NBYTES if storage.compressed else MIN_PARALLEL_UNCOMPRESSED_NBYTES
+    return max(WRITERS if storage.typical_nbytes >= threshold else 1, storage.store.concurrency)
+
+
+def clear_regions(
+    storage: ArrayStorage, coords: tuple[int, ...], regions: Iterable[Region], write_empty: bool = False
+) -> None:
+    """Set the elements of regions of a stored chunk to the fill value. A missing chunk stays missing.
+
+    The regions may extend beyond the array, up to the shape of the chunk. Raises ChunkEncodeError, ChunkDecodeError for
+    the old data, and StoreError.
+    """
+    pipeline = storage.pipeline_of(coords)
+    fill = _filled(storage, ())
+    try:
+        with storage.lock(coords), storage.store.lock(storage.key(coords)):
+            for region in regions:
+                if not storage.store.exists(storage.key(coords)):
+                    return
+                values = np.broadcast_to(fill, [part.stop - part.start for part in region])
+                projection = ChunkProjection(coords, region, None, (Ellipsis,), False)
+                data = _update(storage, pipeline, projection, values, write_empty, only_stored=True)
+                store_chunk(storage, coords, data)
+    except CodecError as error:
+        raise storage.encode_error(coords, error) from error
 
 
 def _write_chunk(
@@ -136,15 +171,21 @@ def _update(
     projection: ChunkProjection,
     values: Array,
     write_empty: bool,
+    only_stored: bool = False,
 ) -> Parts | None:
-    """Read a chunk, assign ``values`` to the region of the projection, and return the chunk encoded again."""
+    """Read a chunk, assign ``values`` to the region of the projection, and return the chunk encoded again.
+
+    With ``only_stored`` the missing inner chunks of a shard stay missing.
+    """
     key = storage.key(projection.chunk_coords)
     max_size = pipeline.chain.max_encoded_size
     codec = pipeline.chain.codecs[0]
     if isinstance(codec, ShardingCodec) and len(pipeline.chain.codecs) == 1:
         try:
             stored = storage.store.get_within(key, max_size)
-            return _update_shard(storage, pipeline, codec, projection, values, stored, write_empty)
+            return _update_shard(
+                storage, pipeline, codec, projection, values, stored, write_empty, only_stored
+            )
         except (CodecError, ValueTooLargeError) as error:
             raise storage.decode_error(projection.chunk_coords, CodecError(str(error))) from error
     chunk = read_chunk(storage, pipeline, projection.chunk_coords)
@@ -184,6 +225,7 @@ def _update_shard(
     values: Array,
     stored: Buffer | None,
     write_empty: bool,
+    only_stored: bool,
 ) -> Parts | None:
     """Return the shard with the modified inner chunks encoded again. The encoded bytes of the others do not change."""
     spec = pipeline.chain.spec
@@ -201,11 +243,14 @@ def _update_shard(
     axes = [RegularAxis(length, n) for length, n in zip(spec.shape, codec.chunk_shape, strict=True)]
 
     def update_inner_chunk(inner_projection: ChunkProjection) -> None:
+        old = shard.get(inner_projection.chunk_coords)
+        if old is None and only_stored:
+            return
         chunk = new_chunk(inner.chain.spec)
-        if not _covers(inner_projection.chunk_region, codec.chunk_shape):
-            old = shard.get(inner_projection.chunk_coords)
-            if old is None or not read_region(inner, BufferSource(old), whole_inner_chunk, chunk):
-                chunk[...] = storage.effective_fill_value
+        if not _covers(inner_projection.chunk_region, codec.chunk_shape) and (
+            old is None or not read_region(inner, BufferSource(old), whole_inner_chunk, chunk)
+        ):
+            chunk[...] = storage.effective_fill_value
         new_values = box[inner_projection.target] if inner_projection.chunk_region else box
         _assign(chunk, inner_projection.chunk_region, None, new_values)
         if not write_empty and is_filled(chunk, storage.spec.fill_value):

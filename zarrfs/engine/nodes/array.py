@@ -171,12 +171,14 @@ class Array(IndexedArray):
     ) -> None:
         """Change the shape. The number of dimensions does not change. ``new_shape`` is zarr-python's name of the shape.
 
-        Chunks that are entirely outside the new shape are deleted. With ``delete=False`` they are retained, and their
-        values reappear if the array grows again. Elements outside the new shape in the remaining chunks are always
-        retained.
+        Elements outside the new shape are removed: chunks that are entirely outside are deleted, and the elements of
+        the other chunks that are outside are set to the fill value. With ``delete=False`` all are retained, and
+        reappear if the array grows again.
 
         The metadata are locked during the change: against other threads of this process, and against processes that
-        share a ``ProcessSynchronizer``. Raises SelectionError for an invalid shape, ReadOnlyError and StoreError.
+        share a ``ProcessSynchronizer``. Raises SelectionError for an invalid shape, ReadOnlyError, ChunkEncodeError if
+        chunks have to be changed that cannot be encoded, and StoreError; and after the change of the shape,
+        ChunkDecodeError if such a chunk cannot be decoded.
         """
         self._check_writable("resizing")
         given = shape if new_shape is None else (*shape, new_shape)
@@ -189,14 +191,13 @@ class Array(IndexedArray):
     def _resize(self, lengths: tuple[int, ...], delete: bool) -> ArrayStorage:
         """Change the shape and return the new storage. The caller holds the locks of all documents of the array."""
         with self._spec_lock:
-            old, before = self._storage, self._spec.shape
-            shrinks = any(a < b for a, b in zip(lengths, before, strict=True))
-            stored = list(old.stored_chunks()) if delete and shrinks else []
             spec = formats.resized(self._spec, lengths)
+            remainder = resizing.Remainder.find(self._storage, spec) if delete else None
             self._set_spec(formats.write_node(self._store, self._path, spec))
             warn_of_change(self._store, self._path, self.zarr_format)
             storage = self._storage
-        resizing.delete_outside(old, stored, storage.grid_shape)
+        if remainder is not None:
+            remainder.remove(storage, self.write_empty_chunks)
         return storage
 
     def append(self, data: Any, axis: int = 0) -> tuple[int, ...]:

@@ -109,8 +109,9 @@ def _move_keys(store: Store, old: NodeKeys, new: NodeKeys) -> None:
 
 
 def copy_keys(store: Store, names: Mapping[str, str]) -> None:
-    """Copy values to other keys, documents last."""
-    for key in reversed(documents_first(names)):
+    """Copy values to other keys, documents last unless the store needs them first."""
+    keys = documents_first(names)
+    for key in keys if store.documents_before_chunks else reversed(keys):
         value = store.get(key)
         if value is not None:
             store.set(names[key], value)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Self
+from weakref import ref
 
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.paths import is_node_name, normalize_path
@@ -12,7 +15,8 @@ from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.consolidation_warnings import warn_of_omission
 from zarrfs.engine.nodes.hierarchy import Tree, draw_tree
 from zarrfs.engine.nodes.node import StoredNode
-from zarrfs.errors import MetadataError, NodeNotFoundError, StoreError, ZarrError
+from zarrfs.engine.parallel import for_each, limit_threads
+from zarrfs.errors import MetadataError, NodeNotFoundError, ServerError, StoreError, ZarrError
 from zarrfs.logs import logger
 from zarrfs.plugins import load_plugins
 
@@ -22,10 +26,42 @@ MEMBER_NAMES = "zarrfs.member_names"
 """The entry point group of functions that derive names of members from the attributes of a group."""
 
 
+MEMBERS_PER_BATCH = 64
+"""The maximum number of members that are opened at the same time if each needs requests to a server."""
+
+
+class _MemberNames:
+    """An iterator over names that can be counted before the first one is taken; they are read once. Thread-safe."""
+
+    def __init__(self, names: Iterator[str]) -> None:
+        self._names = names
+        self._has_started = False
+        self._lock = threading.Lock()
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        with self._lock:
+            self._has_started = True
+            return next(self._names)
+
+    def count(self) -> int | None:
+        """Return the number of names, or None if one has been taken."""
+        with self._lock:
+            if self._has_started:
+                return None
+            names = list(self._names)
+            self._names = iter(names)
+            return len(names)
+
+
 class NavigableGroup(StoredNode[GroupSpec]):
     """A group and the methods that find, list and visit its members. The base class of ``Group``."""
 
     spec_type: ClassVar[type] = GroupSpec
+    _iterated: ref[_MemberNames] | None = None
+    """The iterator over the names of members that was created last."""
 
     def _join(self, name: str) -> str:
         relative = normalize_path(name)
@@ -44,12 +80,27 @@ class NavigableGroup(StoredNode[GroupSpec]):
         )
 
     def names(self) -> list[str]:
+        """Return the sorted names below this group that may be members, as ``known_names``.
+
+        Raises StoreError if the store cannot list and no metadata names them.
+        """
+        names = self.known_names()
+        if names is None:
+            raise StoreError(
+                f"{self._store.url}: the members of {self.name} cannot be listed: the store cannot list, and no "
+                "metadata names them; consolidate the metadata of the hierarchy (zarrfs consolidate)"
+            )
+        return names
+
+    def known_names(self) -> list[str] | None:
         """Return the sorted names below this group that may be members. It does not check that they are.
+
+        None means that they are unknown: the store cannot list, and no metadata names them.
 
         In a store that cannot list (a web server) the names come from the consolidated metadata. If there are none,
         they come from the attributes, by conventions such as OME-NGFF and by entry points of the group
         ``zarrfs.member_names`` (functions that take a group and return names, or None); the result may then be
-        incomplete. Raises StoreError if no names are available.
+        incomplete. Raises StoreError if the store fails.
         """
         if self.uses_consolidated and self._spec.consolidated is not None:
             listed = {path.partition("/")[0] for path in self._spec.consolidated}
@@ -58,8 +109,7 @@ class NavigableGroup(StoredNode[GroupSpec]):
             named = [
                 names for hint in load_plugins(MEMBER_NAMES, Callable) if (names := hint(self)) is not None
             ]
-            if named:
-                return sorted(filter(is_node_name, set().union(*named)))
+            return sorted(filter(is_node_name, set().union(*named))) if named else None
         return sorted(set(formats.child_names(self._store, self._path, self._spec)))
 
     def __getitem__(self, name: str) -> Array | Self:
@@ -132,16 +182,27 @@ class NavigableGroup(StoredNode[GroupSpec]):
 
     def members_named(self, names: Iterable[str]) -> Iterator[tuple[str, Array | Self]]:
         """Yield (name, node) of each of the names that is a member. A member whose metadata are invalid is omitted, and
-        a warning is logged.
+        a warning is logged. Raises ServerError.
         """
-        for name in names:
-            try:
-                node = self._find(name)
-            except (ZarrError, OSError) as error:
-                logger.warning("%s: member %r is left out: %s", self._store.url, self._join(name), error)
-                continue
-            if node is not None:
-                yield name, node
+        concurrency = min(self._store.concurrency, MEMBERS_PER_BATCH)
+        remaining = iter(names)
+        while batch := list(islice(remaining, concurrency)):
+            found: dict[str, Array | Self | None] = {}
+
+            def find(name: str, found: dict[str, Array | Self | None] = found) -> None:
+                try:
+                    found[name] = self._find(name)
+                except ServerError:  # it concerns all members
+                    raise
+                except (ZarrError, OSError) as error:
+                    logger.warning("%s: member %r is left out: %s", self._store.url, self._join(name), error)
+
+            with limit_threads(self._access.concurrency):
+                for_each(find, batch, len(batch))
+            for name in batch:
+                node = found.get(name)
+                if node is not None:
+                    yield name, node
 
     def members(self, max_depth: int | None = 0) -> tuple[tuple[str, Array | Self], ...]:
         """Return (name, node) of each member, sorted by name.
@@ -150,6 +211,7 @@ class NavigableGroup(StoredNode[GroupSpec]):
         only, None for all levels. The name of a member of a subgroup is its path relative to this group.
 
         A member whose metadata are invalid is omitted, and a warning is logged; ``group[name]`` raises its error.
+        Raises ServerError if the server of the store fails.
         """
         return tuple(self._descendants(max_depth))
 
@@ -163,10 +225,15 @@ class NavigableGroup(StoredNode[GroupSpec]):
         return sum(1 for _ in self._descendants(max_depth))
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name, _ in self._each_member())
+        names = _MemberNames(name for name, _ in self._each_member())
+        self._iterated = ref(names)
+        return names
 
     def __len__(self) -> int:
-        return sum(1 for _ in self._each_member())
+        # ``list(group)`` asks for the length of the group after it has created the iterator.
+        names = None if self._iterated is None else self._iterated()
+        count = None if names is None else names.count()
+        return sum(1 for _ in self._each_member()) if count is None else count
 
     def __bool__(self) -> bool:
         return True
@@ -230,7 +297,7 @@ class NavigableGroup(StoredNode[GroupSpec]):
         """Yield (path relative to this group, node) of all nodes below, each group before its members.
 
         ``depth`` is the number of levels to visit; None for all. A member whose metadata are invalid, and the members
-        of a group that cannot be listed, are omitted, and a warning is logged.
+        of a group that cannot be listed, are omitted, and a warning is logged. Raises ServerError.
         """
         pending: list[tuple[str, Iterator[tuple[str, Array | Self]]]] = [("", self._each_member())]
         while pending:
@@ -244,6 +311,8 @@ class NavigableGroup(StoredNode[GroupSpec]):
             if isinstance(node, NavigableGroup) and (depth is None or depth > len(pending)):
                 try:
                     names = node.names()
+                except ServerError:
+                    raise
                 except StoreError as error:
                     logger.warning(
                         "%s: the members of %s are left out: %s", self._store.url, node.name, error

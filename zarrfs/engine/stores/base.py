@@ -190,6 +190,8 @@ class Store(ABC):
     """Whether ``get_within`` compares the size with the limit before it reads the value."""
     renames: bool = False
     """Whether ``move_prefix`` renames and does not copy values."""
+    documents_before_chunks: bool = False
+    """Whether the chunks of an array can be stored only after its document. Transactions hide incomplete arrays."""
     _closed: bool = False
     concurrency: int = 1
     """The number of concurrent ``get`` calls that hides the latency of the store: 1 for local stores."""

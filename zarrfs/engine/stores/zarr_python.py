@@ -8,14 +8,15 @@ connections belong to it.
 from __future__ import annotations
 
 import errno
+import re
 import sys
 from collections.abc import Callable, Coroutine, Hashable, Iterator, Sequence
 from typing import Any
 
-from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, Store, check_key
+from zarrfs.engine.stores.base import DOCUMENT_NAMES, Buffer, ByteRange, Listing, Store, check_key
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import list_keys
-from zarrfs.errors import StoreError
+from zarrfs.errors import ServerError, StoreError
 
 __all__ = ["ZarrPythonStore", "adapt_zarr_python"]
 
@@ -24,6 +25,11 @@ MAX_CONCURRENT_REQUESTS = 16
 
 LOW_LATENCY_STORES = ("MemoryStore", "ZipStore", "GpuMemoryStore")
 """Names of the store classes without network latency."""
+
+ICECHUNK_KEY = re.compile(r"(.*/)?(zarr\.json|c(/\d+)*)")
+"""The keys that icechunk can have. It raises errors for all others."""
+
+_UNKNOWN = object()
 
 MISSING_ERRNOS = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
 """Errors of file systems that mean that a key is missing."""
@@ -72,6 +78,9 @@ class ZarrPythonStore(Store):
         # The file system of an FsspecStore. Its ``exists`` does not distinguish keys from prefixes.
         self._file_system = getattr(store, "fs", None)
         self._is_object_store = type(store).__name__ == "ObjectStore"
+        # icechunk refuses keys and prefixes that do not belong to a node, and chunks of a node that does not exist yet.
+        self._is_icechunk = type(store).__name__ == "IcechunkStore"
+        self.documents_before_chunks = self._is_icechunk
         self._run("opening", store._ensure_open())
 
     @property
@@ -94,20 +103,23 @@ class ZarrPythonStore(Store):
         try:
             return self._sync(coroutine)
         except Exception as error:
-            raise StoreError(f"{self.url}: {operation} failed: {type(error).__name__}: {error}") from error
+            kind = StoreError if self.concurrency == 1 else ServerError
+            raise kind(f"{self.url}: {operation} failed: {type(error).__name__}: {error}") from error
 
     # -- reading -----------------------------------------------------------------------------------------------
 
     def get(self, key: str) -> Buffer | None:
         self._check_open()
-        if "\0" in key:
-            return None  # no store has such a key, and some raise an error
+        if not self._is_possible(key):
+            return None
         value = self._run(f"reading {key!r}", self._get_or_none(key))
         return None if value is None else _bytes(value)
 
-    async def _get_or_none(self, key: str) -> Any:
+    async def _get_or_none(self, key: str, request: Any = None) -> Any:
         try:
-            return await self.zarr_store.get(key, self._prototype)
+            return await self.zarr_store.get(key, self._prototype, request)
+        except KeyError:  # of stores for keys that no node can have, such as documents of v2 in icechunk
+            return None
         except OSError as error:
             if error.errno in MISSING_ERRNOS:
                 return None
@@ -122,6 +134,9 @@ class ZarrPythonStore(Store):
 
         from zarr.abc.store import RangeByteRequest
 
+        first = self._get_beginning(key, ranges)
+        if first is not _UNKNOWN:
+            return None if first is None else [first]
         # Ranges are clipped by the size, because stores differ for requests past the end of a value.
         size = self.size(key)
         if size is None:
@@ -141,11 +156,39 @@ class ZarrPythonStore(Store):
             buffers.append(b"" if value is None else _bytes(value))
         return buffers
 
+    def _get_beginning(self, key: str, ranges: Sequence[ByteRange]) -> Any:
+        """Return the bytes of a single range at the beginning of a document by one request, without the size. None if
+        the key is missing, ``_UNKNOWN`` for other ranges, and if the size is needed to tell what is there.
+        """
+        from zarr.abc.store import RangeByteRequest
+
+        is_document = key.rpartition("/")[2] in DOCUMENT_NAMES
+        if not is_document or len(ranges) != 1 or ranges[0].start != 0 or not ranges[0].length:
+            return _UNKNOWN
+        self._check_open()
+        if not self._is_possible(key):
+            return None
+        length = ranges[0].length
+        # icechunk ends the request of a range past the end by a panic. It has parsed the documents itself.
+        request = None if self._is_icechunk else RangeByteRequest(0, length)
+        try:
+            value = self._sync(self._get_or_none(key, request))
+        except Exception:  # such as a range of an empty value; the request for the size raises other errors
+            return _UNKNOWN
+        return None if value is None else memoryview(_bytes(value))[:length]
+
     def stamp(self, key: str) -> Hashable | None:
         self._check_open()
         return None
 
+    def _is_possible(self, key: str) -> bool:
+        """Return whether the store can have a key. Some stores raise errors for other keys."""
+        return "\0" not in key and (not self._is_icechunk or ICECHUNK_KEY.fullmatch(key) is not None)
+
     def size(self, key: str) -> int | None:
+        self._check_open()
+        if not self._is_possible(key):
+            return None
         size: int | None = self._run(f"looking up {key!r}", self._get_size(key))
         return size
 
@@ -157,6 +200,8 @@ class ZarrPythonStore(Store):
             if not await self.zarr_store.exists(key):
                 return None
             return int(await self.zarr_store.getsize(key))
+        except KeyError:
+            return None
         except OSError as error:
             if error.errno in MISSING_ERRNOS or isinstance(error, FileNotFoundError):
                 return None
@@ -198,7 +243,8 @@ class ZarrPythonStore(Store):
 
         async def is_key(name: str) -> bool:
             async with limit:
-                return bool(await self.zarr_store.exists(f"{prefix}/{name}" if prefix else name))
+                key = f"{prefix}/{name}" if prefix else name
+                return self._is_possible(key) and bool(await self.zarr_store.exists(key))
 
         return list(zip(names, await gather(*map(is_key, names)), strict=True))
 
@@ -207,6 +253,8 @@ class ZarrPythonStore(Store):
         start = f"{prefix}/" if prefix else ""
 
         async def collect() -> list[str]:
+            if self._is_icechunk and prefix and not await self.zarr_store.exists(f"{prefix}/zarr.json"):
+                return []
             return [key async for key in self.zarr_store.list_prefix(start)]
 
         return iter([key for key in self._run(f"listing {prefix!r}", collect()) if key.startswith(start)])
@@ -222,9 +270,11 @@ class ZarrPythonStore(Store):
     def delete(self, key: str) -> None:
         if self.read_only:
             raise self._read_only_error(f"deleting {key!r}")
-        if not self.zarr_store.supports_deletes:
-            raise StoreError(f"{self.url}: {key!r} cannot be deleted: this store does not support deletion")
         if self.exists(key):
+            if not self.zarr_store.supports_deletes:
+                raise StoreError(
+                    f"{self.url}: {key!r} cannot be deleted: this store does not support deletion"
+                )
             self._run(f"deleting {key!r}", self.zarr_store.delete(key))
 
 

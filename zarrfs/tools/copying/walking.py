@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from zarrfs.engine.locations import METADATA_NAMES
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
-from zarrfs.errors import NodeNotFoundError, StoreError
+from zarrfs.errors import NodeNotFoundError, ServerError, StoreError
 from zarrfs.tools.copying.reports import CopyReport, incomplete_copy_error
 
 __all__ = ["readable_nodes", "walk"]
@@ -16,7 +16,7 @@ __all__ = ["readable_nodes", "walk"]
 def walk(group: Group, depth: int | None = None) -> Iterator[tuple[str, Array | Group | Exception]]:
     """Yield (path relative to the group, node or exception) of all nodes below a group, groups before their members,
     down to ``depth`` levels. An exception states why a node cannot be read. If the members of a group cannot be
-    listed, its path is yielded a second time with the exception.
+    listed, its path is yielded a second time with the exception. Raises ServerError, which concerns all nodes.
     """
     stack = [iter(_members("", group))]
     while stack:
@@ -33,6 +33,8 @@ def walk(group: Group, depth: int | None = None) -> Iterator[tuple[str, Array | 
 def _members(parent: str, group: Group) -> Iterator[tuple[str, Array | Group | Exception]]:
     try:
         names = group.names()
+    except ServerError:
+        raise
     except Exception as error:  # any error is reported as an error of the group
         yield parent or "/", error
         return
@@ -44,6 +46,8 @@ def _members(parent: str, group: Group) -> Iterator[tuple[str, Array | Group | E
             document = _irregular_document(group, name)
             if document is not None:
                 yield path, StoreError(f"{group.store.url}/{document} is not a regular file")
+        except ServerError:
+            raise
         except Exception as error:
             yield path, error
 

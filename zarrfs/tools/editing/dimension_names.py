@@ -14,7 +14,7 @@ from zarrfs.engine.formats.dimension_names import DIMENSIONS
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.stores.document_locks import locked_documents
-from zarrfs.errors import ZarrError
+from zarrfs.errors import MetadataError, NodeNotFoundError
 from zarrfs.ngff import parse
 
 __all__ = ["NameChange", "changed_dimension_names"]
@@ -67,7 +67,7 @@ def changed_dimension_names(
         for level in new.levels:
             try:
                 array = node[level.path]
-            except ZarrError:
+            except (MetadataError, NodeNotFoundError):
                 continue
             if isinstance(array, Array) and _has_names(array, after) and array.ndim == len(names):
                 changes[array.path] = NameChange(array, array.dimension_names, names)

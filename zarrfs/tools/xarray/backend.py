@@ -14,14 +14,22 @@ from typing import Any, TypedDict, Unpack, cast
 
 from xarray import Dataset, DataTree, Variable
 from xarray.backends import AbstractDataStore, BackendEntrypoint
+from xarray.backends.common import NONE_VAR_NAME
 from xarray.backends.store import StoreBackendEntrypoint
 
 from zarrfs.engine.creation.array_options import with_options_signature
+from zarrfs.engine.io.access import Access
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.options import check_option_names
 from zarrfs.engine.stores.base import Store
-from zarrfs.tools.xarray.datasets import node_variables, open_node, tree_nodes
+from zarrfs.tools.xarray.datasets import (
+    ReadingOptions,
+    VariableOptions,
+    node_variables,
+    open_node,
+    tree_nodes,
+)
 from zarrfs.tools.xarray.variables import visible_attributes
 
 __all__ = ["ZarrfsBackend", "ZarrfsDataStore"]
@@ -48,6 +56,8 @@ class NodeOptions(TypedDict, total=False):
         storage_options: the options of fsspec, for a URL.
         zarr_format: the required Zarr format.
         use_zarr_fill_value_as_mask: whether the fill value is the missing value; by default in format 2 only.
+        allow_external: whether data outside the store may be read if the store refers to them.
+        access: when metadata and chunks are compared with the store, and whether missing chunks are an error.
     """
 
     group: str | None
@@ -55,6 +65,8 @@ class NodeOptions(TypedDict, total=False):
     storage_options: dict[str, Any] | None
     zarr_format: int | None
     use_zarr_fill_value_as_mask: bool | None
+    allow_external: bool
+    access: Access
 
 
 class OpenOptions(DecodingOptions, NodeOptions, total=False):
@@ -89,7 +101,7 @@ class ZarrfsDataStore(AbstractDataStore):
 
 
 class SharedStore:
-    """Closes a store when all users have released it. Thread-safe."""
+    """Closes a store when all users have released it. Thread-safe. A copy by pickle opens the store again."""
 
     def __init__(self, store: Store, owned: bool) -> None:
         self._store = store
@@ -97,23 +109,47 @@ class SharedStore:
         self._users = 0
         self._lock = threading.Lock()
 
-    def use(self) -> Callable[[], None]:
-        """Register a user. Return a function that releases the store; further calls of it do nothing."""
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The users of the copy are those that are copied with it.
+        return SharedStore, (self._store, self._owned)
+
+    def use(self) -> StoreUse:
+        """Register a user."""
         with self._lock:
             self._users += 1
-        active = [True]
+        return StoreUse(self)
 
-        def release() -> None:
-            with self._lock:
-                if not active:
-                    return
-                active.clear()
-                self._users -= 1
-                last = self._users == 0
-            if last and self._owned:
-                self._store.close()
+    def release(self) -> None:
+        """Remove a user."""
+        with self._lock:
+            self._users -= 1
+            last = self._users == 0
+        if last and self._owned:
+            self._store.close()
 
-        return release
+
+class StoreUse:
+    """One user of a shared store. A call releases the store; further calls do nothing."""
+
+    def __init__(self, shared: SharedStore) -> None:
+        self._shared = shared
+        self._is_active = [True]
+
+    def __call__(self) -> None:
+        try:
+            self._is_active.pop()  # atomic
+        except IndexError:
+            return
+        self._shared.release()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (SharedStore.use if self._is_active else StoreUse._released), (self._shared,)
+
+    @classmethod
+    def _released(cls, shared: SharedStore) -> StoreUse:
+        use = cls(shared)
+        use._is_active.clear()
+        return use
 
 
 class ZarrfsBackend(BackendEntrypoint):
@@ -128,12 +164,11 @@ class ZarrfsBackend(BackendEntrypoint):
     def open_dataset(self, filename_or_obj: Any, **options: Unpack[OpenOptions]) -> Dataset:
         """Open a group or a single array lazily as a dataset. For an OME-Zarr image, open the finest level."""
         decoding, node_options = _split_options(options)
-        mask = node_options.get("use_zarr_fill_value_as_mask")
         node = _open_top_node(filename_or_obj, node_options)
         shared_store = SharedStore(node.store, not isinstance(filename_or_obj, Store))
         release = shared_store.use()
         try:
-            variables = node_variables(node, filename_or_obj, mask)
+            variables = node_variables(node, filename_or_obj, _variable_options(options))
             store = ZarrfsDataStore(variables, visible_attributes(node.attrs), release)
             return decode_dataset(store, decoding)
         except BaseException:
@@ -147,13 +182,13 @@ class ZarrfsBackend(BackendEntrypoint):
         Paths begin with ``/``. With ``group`` they are relative to it, and that of the group itself is ``.``.
         """
         decoding, node_options = _split_options(options)
-        group, mask = node_options.get("group"), node_options.get("use_zarr_fill_value_as_mask")
+        group = node_options.get("group")
         top = _open_top_node(filename_or_obj, node_options)
         shared_store = SharedStore(top.store, not isinstance(filename_or_obj, Store))
         datasets: dict[str, Dataset] = {}
         release = shared_store.use()
         try:
-            for path, variables, attributes in tree_nodes(top, filename_or_obj, mask):
+            for path, variables, attributes in tree_nodes(top, filename_or_obj, _variable_options(options)):
                 name = (path or ".") if group else f"/{path}"
                 store = ZarrfsDataStore(variables, attributes, shared_store.use())
                 datasets[name] = decode_dataset(store, decoding)
@@ -195,13 +230,28 @@ def _split_options(options: Mapping[str, Any]) -> tuple[DecodingOptions, NodeOpt
     return cast(DecodingOptions, decoding), cast(NodeOptions, node_options)
 
 
+def _variable_options(options: OpenOptions) -> VariableOptions:
+    dropped = options.get("drop_variables") or ()
+    names = (dropped,) if isinstance(dropped, str) else dropped
+    return VariableOptions(
+        options.get("use_zarr_fill_value_as_mask"),
+        frozenset(NONE_VAR_NAME if name is None else name for name in names),
+    )
+
+
 def _open_top_node(location: Any, options: NodeOptions) -> Array | Group:
+    reading: ReadingOptions = {}
+    if "allow_external" in options:
+        reading["allow_external"] = options["allow_external"]
+    if "access" in options:
+        reading["access"] = options["access"]
     return open_node(
         location,
         options.get("group"),
         options.get("storage_options"),
         options.get("consolidated"),
         options.get("zarr_format"),
+        **reading,
     )
 
 

@@ -3,24 +3,46 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import replace
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypedDict, Unpack
 
 from xarray import Variable
+from xarray.backends.common import NONE_VAR_NAME
 
+from zarrfs.engine.io.access import Access
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.open import open
 from zarrfs.engine.stores.base import Store
-from zarrfs.errors import MetadataError, NodeNotFoundError, ZarrError
-from zarrfs.tools.xarray.ome import LevelArray, level_variables, multiscale_levels
+from zarrfs.errors import MetadataError, NodeNotFoundError, NodeTypeError, ZarrError
+from zarrfs.tools.xarray.ome import ImageLevel, level_variables, multiscale_levels
 from zarrfs.tools.xarray.variables import make_variable, named_dimensions, visible_attributes
 
-__all__ = ["node_variables", "open_node", "tree_nodes"]
+__all__ = ["ReadingOptions", "VariableOptions", "node_variables", "open_node", "tree_nodes"]
 
 DEFAULT_NAME = "array"
 """The name of the variable of a single array that has no name."""
+
+
+class ReadingOptions(TypedDict, total=False):
+    """Options of ``zarrfs.open`` that the engine passes on. See there."""
+
+    allow_external: bool
+    access: Access
+
+
+@dataclass(frozen=True)
+class VariableOptions:
+    """How arrays become variables.
+
+    Attributes:
+        mask: whether the fill value is the missing value; None for the convention of the format.
+        dropped: the names of arrays that are left out. Their metadata may be invalid.
+    """
+
+    mask: bool | None = None
+    dropped: Collection[str] = ()
 
 
 def open_node(
@@ -29,16 +51,18 @@ def open_node(
     storage_options: dict[str, Any] | None,
     consolidated: bool | None,
     zarr_format: int | None,
+    **options: Unpack[ReadingOptions],
 ) -> Array | Group:
     """Open a node. The root is opened first, because it has the consolidated metadata."""
     path = (group or "").strip("/")
     node: Array | Group
     try:
-        node = open(location, storage_options=storage_options)
+        node = open(location, mode="r", storage_options=storage_options, **options)
     except NodeNotFoundError:
         if not path or consolidated:
             raise
-        node = open(location, path, storage_options=storage_options)  # a group without a parent node
+        # A group without a parent node.
+        node = open(location, path, mode="r", storage_options=storage_options, **options)
         path = ""
     try:
         return _member(node, path, consolidated, zarr_format)
@@ -71,15 +95,20 @@ def _member(
     return node
 
 
-def node_variables(node: Array | Group, location: Any, mask: bool | None) -> dict[str, Variable]:
-    """Return the variables of the dataset of a node."""
+def node_variables(node: Array | Group, location: Any, options: VariableOptions) -> dict[str, Variable]:
+    """Return the variables of the dataset of a node. Raises ZarrError for a member that cannot be read."""
     if isinstance(node, Array):
-        return array_variables(node, location, mask)
+        return array_variables(node, location, options.mask)
     levels = multiscale_levels(node)
-    if levels:
-        others = group_variables(node, {level.path for level in levels}, mask)
-        return {**level_variables(levels[0], mask), **others}
-    return group_variables(node, set(), mask)
+    excluded = {level.path for level in levels}
+    arrays = {
+        name: member
+        for name, member in _members(node, {*excluded, *options.dropped})
+        if isinstance(member, Array)
+    }
+    finest = next((level for level in levels if level.path not in options.dropped), None)
+    variables = {} if finest is None else level_variables(_level_array(node, finest), finest, options.mask)
+    return {**variables, **group_variables(arrays, options.mask)}
 
 
 def array_variables(array: Array, location: Any, mask: bool | None) -> dict[str, Variable]:
@@ -91,12 +120,12 @@ def array_variables(array: Array, location: Any, mask: bool | None) -> dict[str,
         image = (outer, "")
     for level in _levels_in(*image) if name and image[0] else ():
         if level.path == name:
-            return level_variables(replace(level, array=array), mask)
+            return level_variables(array, level, mask)
     dimensions = named_dimensions(array) or tuple(f"dim_{number}" for number in range(array.ndim))
     return {name.partition(".")[0] or DEFAULT_NAME: make_variable(array, dimensions, mask)}
 
 
-def _levels_in(location: Any, path: str) -> tuple[LevelArray, ...]:
+def _levels_in(location: Any, path: str) -> tuple[ImageLevel, ...]:
     """Return the levels of the image at a location; empty if there is no image."""
     try:
         node = open(location, path)
@@ -109,12 +138,46 @@ def _levels_in(location: Any, path: str) -> tuple[LevelArray, ...]:
             node.store.close()
 
 
-def group_variables(group: Group, excluded: set[str], mask: bool | None) -> dict[str, Variable]:
-    """Return the variables of the arrays in a group. Raises MetadataError for an array without dimension names."""
-    variables = {}
-    for name, array in group.arrays():
-        if name in excluded:
+def _level_array(group: Group, level: ImageLevel) -> Array:
+    """Return the array of a level. Raises ZarrError: another level in its place would have other coordinates."""
+    try:
+        array = group[level.path]
+    except (MetadataError, NodeNotFoundError) as error:
+        raise _unreadable(level.path, error) from error
+    if not isinstance(array, Array):
+        raise NodeTypeError(f"{group.store.url}: {array.name}, a level of the image, is a group")
+    return array
+
+
+def _members(group: Group, skipped: Collection[str]) -> Iterator[tuple[str, Array | Group]]:
+    """Yield (name, node) of each member. Those in ``skipped`` are not read.
+
+    Raises ZarrError for a member that cannot be read: without it the dataset would be silently incomplete.
+    """
+    names = group.names()
+    if NONE_VAR_NAME not in names:
+        # xarray stores the variable None under this name. It is reserved in format 3, so that it is not listed.
+        names.append(NONE_VAR_NAME)
+    for name in names:
+        if name in skipped:
             continue
+        try:
+            node = group.get(name)
+        except MetadataError as error:
+            raise _unreadable(name, error) from error
+        if node is not None:
+            yield name, node
+
+
+def _unreadable(name: str, error: MetadataError | NodeNotFoundError) -> ZarrError:
+    """Return the error for a member that cannot be read."""
+    return type(error)(f"{name!r} cannot be opened, and drop_variables={name!r} leaves it out: {error}")
+
+
+def group_variables(arrays: Mapping[str, Array], mask: bool | None) -> dict[str, Variable]:
+    """Return the variables of the arrays of a group. Raises MetadataError for an array without dimension names."""
+    variables = {}
+    for name, array in arrays.items():
         dimensions = named_dimensions(array)
         if dimensions is None:
             raise MetadataError(
@@ -127,17 +190,44 @@ def group_variables(group: Group, excluded: set[str], mask: bool | None) -> dict
 
 
 def tree_nodes(
-    top: Array | Group, location: Any, mask: bool | None
+    top: Array | Group, location: Any, options: VariableOptions
 ) -> Iterable[tuple[str, dict[str, Variable], dict[str, Any]]]:
-    """Yield (path, variables, attributes) of each dataset of a tree, parents first."""
+    """Yield (path, variables, attributes) of each dataset of a tree, parents first.
+
+    Raises ZarrError for a member that cannot be read, unless it is dropped.
+    """
     if isinstance(top, Array):
-        yield "", array_variables(top, location, mask), visible_attributes(top.attrs)
+        yield "", array_variables(top, location, options.mask), visible_attributes(top.attrs)
         return
-    below = ((path, node) for path, node in top.walk() if isinstance(node, Group))
-    for path, group in (("", top), *below):
+    pending = [("", top)]
+    while pending:
+        path, group = pending.pop()
         levels = multiscale_levels(group)
-        excluded = {level.path for level in levels}
-        yield path, group_variables(group, excluded, mask), visible_attributes(group.attrs)
+        members = dict(_members(group, {level.path for level in levels} | _dropped_arrays(group, options)))
+        arrays = {name: member for name, member in members.items() if isinstance(member, Array)}
+        yield path, group_variables(arrays, options.mask), visible_attributes(group.attrs)
         for level in levels:
-            inner = "/".join(part for part in (path, level.path) if part)
-            yield inner, level_variables(level, mask), visible_attributes(level.array.attrs)
+            if level.path not in options.dropped:
+                array = _level_array(group, level)
+                variables = level_variables(array, level, options.mask)
+                yield _joined(path, level.path), variables, visible_attributes(array.attrs)
+        groups = [
+            (_joined(path, name), member) for name, member in members.items() if isinstance(member, Group)
+        ]
+        pending += reversed(groups)
+
+
+def _dropped_arrays(group: Group, options: VariableOptions) -> set[str]:
+    """Return the dropped names that are not those of a group: variables are dropped, and groups are not."""
+    dropped = set()
+    for name in options.dropped:
+        try:
+            if not isinstance(group.get(name), Group):
+                dropped.add(name)
+        except MetadataError:
+            dropped.add(name)
+    return dropped
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}/{name}" if path else name

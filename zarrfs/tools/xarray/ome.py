@@ -10,11 +10,10 @@ from xarray import Variable
 
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
-from zarrfs.errors import ZarrError
 from zarrfs.ngff import Axis, Level, Multiscales, Ngff, parse
 from zarrfs.tools.xarray.variables import make_variable, named_dimensions
 
-__all__ = ["LevelArray", "level_variables", "multiscale_levels"]
+__all__ = ["ImageLevel", "level_variables", "multiscale_levels"]
 
 IMAGE, LABELS = "image", "labels"
 """The name of the variable of an image and of a label image, the same in all levels."""
@@ -25,53 +24,45 @@ MAX_COORDINATES = 1 << 22
 LEGACY_AXES = ("t", "c", "z", "y", "x")
 
 
-@dataclass(frozen=True, eq=False)
-class LevelArray:
-    """One level of a multiscale image: its path below the image, its array, and its metadata."""
+@dataclass(frozen=True)
+class ImageLevel:
+    """One level of a multiscale image: its path below the image, and its metadata. Its array may be missing."""
 
     path: str
-    array: Array
     level: Level
     axes: tuple[Axis, ...]
     channels: tuple[str, ...]
     name: str
 
 
-def multiscale_levels(group: Group) -> tuple[LevelArray, ...]:
-    """Return the levels of the images of a group, the finest first. Levels that cannot be opened are omitted."""
+def multiscale_levels(group: Group) -> tuple[ImageLevel, ...]:
+    """Return the levels of the images that the metadata of a group list, the finest first. No array is opened."""
     ngff = parse(group.attrs)
-    levels_by_path: dict[str, LevelArray] = {}
+    levels_by_path: dict[str, ImageLevel] = {}
     for multiscales in ngff.multiscales:
         for level in multiscales.levels:
             path = level.path.strip("/")
-            if not path or path in levels_by_path or ".." in path.split("/"):
-                continue
-            try:
-                array = group[path]
-            except (ZarrError, KeyError):
-                continue
-            if isinstance(array, Array):
-                levels_by_path[path] = _level_array(path, array, level, multiscales, ngff)
+            if path and path not in levels_by_path and ".." not in path.split("/"):
+                levels_by_path[path] = _image_level(path, level, multiscales, ngff)
     return tuple(levels_by_path.values())
 
 
-def _level_array(path: str, array: Array, level: Level, multiscales: Multiscales, ngff: Ngff) -> LevelArray:
+def _image_level(path: str, level: Level, multiscales: Multiscales, ngff: Ngff) -> ImageLevel:
     channels = ngff.omero.channels if ngff.omero is not None else ()
     labels = tuple(channel.label for channel in channels if channel.label)
     name = LABELS if ngff.image_label is not None else IMAGE
-    return LevelArray(path, array, level, multiscales.axes, labels, name)
+    return ImageLevel(path, level, multiscales.axes, labels, name)
 
 
-def level_variables(level: LevelArray, mask: bool | None) -> dict[str, Variable]:
+def level_variables(array: Array, level: ImageLevel, mask: bool | None) -> dict[str, Variable]:
     """Return the variables of the array of a level and of the coordinates of its axes.
 
     The fill value of an image is an ordinary value unless ``mask`` is True.
     """
-    array = level.array
-    dimensions = _dimensions(level)
+    dimensions = _dimensions(array, level)
     variables = {level.name: make_variable(array, dimensions, bool(mask))}
     for axis_number, name in enumerate(dimensions):
-        coordinates = _coordinates(level, axis_number)
+        coordinates = _coordinates(array, level, axis_number)
         if coordinates is not None and name != level.name:
             unit = level.axes[axis_number].unit if len(level.axes) == array.ndim else None
             attributes = {} if unit is None else {"units": unit}
@@ -79,12 +70,12 @@ def level_variables(level: LevelArray, mask: bool | None) -> dict[str, Variable]
     return variables
 
 
-def _dimensions(level: LevelArray) -> tuple[str, ...]:
-    rank = level.array.ndim
+def _dimensions(array: Array, level: ImageLevel) -> tuple[str, ...]:
+    rank = array.ndim
     names = tuple(axis.name for axis in level.axes)
     if len(names) == rank and len(set(names)) == rank and all(names):
         return names
-    names_of_array = named_dimensions(level.array)
+    names_of_array = named_dimensions(array)
     if names_of_array is not None and len(set(names_of_array)) == rank:
         return names_of_array
     if not level.axes and rank <= len(LEGACY_AXES):
@@ -92,10 +83,10 @@ def _dimensions(level: LevelArray) -> tuple[str, ...]:
     return tuple(f"dim_{axis_number}" for axis_number in range(rank))
 
 
-def _coordinates(level: LevelArray, axis_number: int) -> np.ndarray[Any, Any] | None:
+def _coordinates(array: Array, level: ImageLevel, axis_number: int) -> np.ndarray[Any, Any] | None:
     """Return the coordinates of an axis: channel names or physical positions; None if unknown."""
-    length = level.array.shape[axis_number]
-    rank = level.array.ndim
+    length = array.shape[axis_number]
+    rank = array.ndim
     if length > MAX_COORDINATES or len(level.axes) != rank:
         return None
     if level.axes[axis_number].type == "channel":

@@ -1,7 +1,10 @@
-"""Lazy xarray variables of arrays, with the same attributes and encoding as those of xarray's own Zarr engine."""
+"""Lazy xarray variables of arrays, with the attributes and, except for texts in format 2, the encoding of xarray's own
+Zarr engine.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +26,7 @@ __all__ = ["LazyArray", "make_variable", "named_dimensions", "visible_attributes
 
 DIMENSIONS = "_ARRAY_DIMENSIONS"
 FILL = "_FillValue"
+TEXT_FILTER = "vlen-utf8"
 NETCDF_PREFIX = "_nc"
 """The prefix (in any case) of NCZarr attributes, which describe the storage."""
 
@@ -53,6 +57,10 @@ class LazyArray(BackendArray):
         return indexing.explicit_indexing_adapter(
             key, array.shape, support, lambda raw: np.asarray(read(raw), self.dtype)
         )
+
+    async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
+        """Return a selection, which is read on a thread: ``Dataset.load_async`` reads all variables at once."""
+        return await asyncio.to_thread(self.__getitem__, key)
 
 
 def named_dimensions(array: Array) -> tuple[str, ...] | None:
@@ -140,7 +148,9 @@ def codec_encoding(array: Array) -> dict[str, Any]:
         filters, compressor = filters_and_compressor(array.spec)
         return {
             "compressors": () if compressor is None else (numcodecs_object(compressor),),
-            "filters": tuple(numcodecs_object(entry) for entry in filters),
+            # zarr-python adds the filter of texts itself. With this one xarray writes an array of texts of a fixed
+            # length that nothing can decode.
+            "filters": tuple(numcodecs_object(entry) for entry in filters if entry["id"] != TEXT_FILTER),
         }
     codecs = array.spec.codecs
     if len(codecs) == 1 and isinstance(codecs[0], ShardingCodec):

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 from zarrfs.engine.stores.databases.base import KeyValueStore, load_library
-from zarrfs.errors import LocationError, StoreError
+from zarrfs.errors import LocationError, ServerError, StoreError
 
 __all__ = ["MongoDBStore"]
 
@@ -65,7 +65,7 @@ class MongoDBStore(KeyValueStore):
         try:
             document = self._collection.find_one({"key": key})
         except self._error as error:
-            raise StoreError(f"{self._display_url}: {key} cannot be read: {error}") from error
+            raise ServerError(f"{self._display_url}: {key} cannot be read: {error}") from error
         if document is None:
             return None
         value = document.get("value")
@@ -84,13 +84,13 @@ class MongoDBStore(KeyValueStore):
         try:
             self._collection.replace_one({"key": key}, {"key": key, "value": value}, upsert=True)
         except self._error as error:
-            raise StoreError(f"{self._display_url}: {key} cannot be written: {error}") from error
+            raise ServerError(f"{self._display_url}: {key} cannot be written: {error}") from error
 
     def _remove(self, key: str) -> None:
         try:
             self._collection.delete_many({"key": key})
         except self._error as error:
-            raise StoreError(f"{self._display_url}: {key} cannot be deleted: {error}") from error
+            raise ServerError(f"{self._display_url}: {key} cannot be deleted: {error}") from error
 
     def _keys(self, start: str) -> Iterator[str]:
         filters = {"key": {"$regex": f"^{re.escape(start)}"}} if start else {}
@@ -101,7 +101,7 @@ class MongoDBStore(KeyValueStore):
                 if isinstance(document.get("key"), str)
             ]
         except self._error as error:
-            raise StoreError(f"{self._display_url} cannot be listed: {error}") from error
+            raise ServerError(f"{self._display_url} cannot be listed: {error}") from error
         return iter(keys)
 
     def close(self) -> None:

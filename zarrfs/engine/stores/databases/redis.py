@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, ValueTooLargeError, check_key
 from zarrfs.engine.stores.databases.base import KeyValueStore, decode_key, encode_key, load_library
-from zarrfs.errors import LocationError, StoreError
+from zarrfs.errors import LocationError, ServerError
 
 __all__ = ["RedisStore"]
 
@@ -55,7 +55,7 @@ class RedisStore(KeyValueStore):
         try:
             return getattr(self._client, command)(encode_key(self._key_prefix + key), *values, **options)
         except self._error as error:
-            raise StoreError(f"{self._display_url}: {key}: {error}") from error
+            raise ServerError(f"{self._display_url}: {key}: {error}") from error
 
     def _read(self, key: str) -> bytes | None:
         value: bytes | None = self._call("get", key)
@@ -94,7 +94,7 @@ class RedisStore(KeyValueStore):
                     pipeline.getrange(name, start, -1 if length is None else max(0, start + length - 1))
                 exists, nbytes, *values = pipeline.execute()
         except self._error as error:
-            raise StoreError(f"{self._display_url}: {key}: {error}") from error
+            raise ServerError(f"{self._display_url}: {key}: {error}") from error
         if not exists:
             return None
         parts = zip(ranges, values, strict=True)
@@ -122,7 +122,7 @@ class RedisStore(KeyValueStore):
                 for name in self._client.scan_iter(f"{pattern}*", count=SCAN_COUNT)
             }
         except self._error as error:
-            raise StoreError(f"{self._display_url} cannot be listed: {error}") from error
+            raise ServerError(f"{self._display_url} cannot be listed: {error}") from error
         return iter([decode_key(key) for key in keys])
 
     def close(self) -> None:

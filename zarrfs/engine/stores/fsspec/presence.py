@@ -20,6 +20,7 @@ __all__ = [
     "error_hint",
     "failure_reason",
     "http_status_of",
+    "is_refusal",
     "names_missing_container",
     "reply_means_missing",
 ]
@@ -160,15 +161,26 @@ def failure_reason(error: BaseException) -> str:
     return f"{reason} ({error.__cause__ or type(error.__cause__).__name__})"
 
 
-def error_hint(error: BaseException) -> str:
-    """Return advice for the user, to be appended to a message, or an empty string."""
+def is_refusal(error: BaseException) -> bool:
+    """Return whether a server does not permit an operation. The server itself works."""
+    status, cause = _status_and_cause(error)
+    return status in (401, 403) or isinstance(cause, PermissionError)
+
+
+def _status_and_cause(error: BaseException) -> tuple[int | None, BaseException]:
+    """Return the first HTTP status in the chain of the causes of an error, and the last cause."""
     status, cause = None, error
     while True:
         status = http_status_of(cause) if status is None else status
         if cause.__cause__ is None:
-            break
+            return status, cause
         cause = cause.__cause__
-    if status in (401, 403) or isinstance(cause, PermissionError):
+
+
+def error_hint(error: BaseException) -> str:
+    """Return advice for the user, to be appended to a message, or an empty string."""
+    status, cause = _status_and_cause(error)
+    if is_refusal(error):
         return (
             "; check the credentials (storage_options). Some servers that do not permit listing return the same error "
             "for missing keys"

@@ -11,6 +11,7 @@ key is in ``presence.py``: for most protocols by the status (404) or the error n
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, TypeVar
@@ -20,11 +21,17 @@ from zarrfs.engine.stores.fsspec.backend import Entry
 from zarrfs.engine.stores.fsspec.backends import make_backend
 from zarrfs.engine.stores.fsspec.file_systems import open_file_system, raise_for_options
 from zarrfs.engine.stores.fsspec.prefetching import PrefetchingStore, PrefetchQueue
-from zarrfs.engine.stores.fsspec.presence import Presence, classify_error, error_hint, failure_reason
+from zarrfs.engine.stores.fsspec.presence import (
+    Presence,
+    classify_error,
+    error_hint,
+    failure_reason,
+    is_refusal,
+)
 from zarrfs.engine.stores.fsspec.protocols import copy_options, redact_url
 from zarrfs.engine.stores.fsspec.references import with_absolute_path
 from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
-from zarrfs.errors import ReadOnlyError, StoreError
+from zarrfs.errors import ReadOnlyError, ServerError, StoreError
 
 __all__ = ["RemoteStore"]
 
@@ -107,7 +114,8 @@ class RemoteStore(Store):
         reason = f"{failure_reason(error)}{error_hint(error)}"
         if classify_error(error) is Presence.MISSING:
             reason = self.missing_container() or reason
-        return StoreError(f"{self._display_url}/{key} cannot be {participle}: {reason}")
+        message = f"{self._display_url}/{key} cannot be {participle}: {reason}"
+        return StoreError(message, errno.EACCES) if is_refusal(error) else ServerError(message)
 
     # -- reading -----------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, Store, Usage
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
-from zarrfs.errors import StoreError
+from zarrfs.errors import ServerError, StoreError
 from zarrfs.logs import logger
 
 __all__ = ["DaemonThreads", "TimeoutStore"]
@@ -96,7 +96,8 @@ class TimeoutStore(WrapperStore):
     StoreError with the error number ETIMEDOUT; its request continues in the background and its result is dropped.
 
     The results of listings, and the values and sizes of keys for which ``is_metadata`` is true, are remembered. If the
-    server does not respond within ``STALE_SECONDS``, the remembered result is returned, and a warning is logged once.
+    server does not respond within ``STALE_SECONDS``, or fails, the remembered result is returned, and a warning is
+    logged once.
     While no request is answered, remembered results are returned at once. Other reads then fail after
     ``STALE_SECONDS``: programs and the kernel repeat a read that failed, and each would take ``timeout`` seconds.
     """
@@ -116,6 +117,8 @@ class TimeoutStore(WrapperStore):
         self._remembered: OrderedDict[tuple[str, str], Any] = OrderedDict()
         self._lock = threading.Lock()
         self._is_hung = False
+        self._is_reported = False
+        """Whether the warning was logged since the last operation that succeeded."""
         self._responses = 0
         self._probe: _Task | None = None
         """A request that succeeds when the server responds again."""
@@ -131,7 +134,7 @@ class TimeoutStore(WrapperStore):
                 self._is_hung = True
             where = f"{self.url}/{key}" if key else self.url
             before = "" if limit == self.timeout else f", nor to an earlier request within {self.timeout:g} s"
-            raise StoreError(
+            raise ServerError(
                 f"{where}: the server did not respond within {limit:g} s{before} (--timeout)", errno.ETIMEDOUT
             )
         if task.error is not None:
@@ -144,10 +147,12 @@ class TimeoutStore(WrapperStore):
 
     def _run(self, operation: Callable[[], T]) -> T:
         try:
-            return operation()
+            result = operation()
         finally:
             self._responses += 1
             self._is_hung = False  # an error is also a response
+        self._is_reported = False
+        return result
 
     def _call_remembering(self, name: str, key: str, operation: Callable[[], T]) -> T:
         """Return the result of an operation, or the remembered result if the server does not respond."""
@@ -168,11 +173,11 @@ class TimeoutStore(WrapperStore):
             return cast(T, remembered)
         try:
             return self._call(run, key, self._stale)
-        except StoreError as error:
-            if error.errno != errno.ETIMEDOUT:
-                raise
-        self._is_hung = True
-        logger.warning("%s: the server does not respond; known metadata is used meanwhile", self.url)
+        except ServerError as error:
+            self._is_hung = self._is_hung or error.errno == errno.ETIMEDOUT
+        if not self._is_reported:
+            self._is_reported = True
+            logger.warning("%s: the server does not respond; known metadata is used meanwhile", self.url)
         return cast(T, remembered)
 
     def _remember(self, name: str, key: str, result: Any) -> None:

@@ -18,6 +18,7 @@ class WrapperStore(Store):
         self.store = store
         self.read_only = store.read_only
         self.listable = store.listable
+        self.documents_before_chunks = store.documents_before_chunks
         self.in_process = store.in_process
         self.synchronized = store.synchronized
         self.renames = store.renames

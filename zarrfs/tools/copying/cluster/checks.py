@@ -15,7 +15,7 @@ from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError, StoreError, UnsupportedError
 from zarrfs.tools.copying.cluster.settings import pickled_with_settings
 from zarrfs.tools.copying.cluster.waiting import ask_worker, request
-from zarrfs.tools.copying.cluster.worker import check_source, check_target, reply_key
+from zarrfs.tools.copying.cluster.worker import canonical_document, check_source, check_target, reply_key
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -62,7 +62,8 @@ def check_source_on_workers(client: Client, source: Array | Group, target: Store
             )
     payload = pickled((source, target))
     _wait_for_workers(client)
-    _run_on_workers(client, _workers(client), check_source, __version__, payload, repr(source.metadata))
+    document = canonical_document(source.metadata)
+    _run_on_workers(client, _workers(client), check_source, __version__, payload, document)
     return payload
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import pickle
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -20,6 +21,7 @@ from zarrfs.tools.copying.cluster.results import BatchResult
 from zarrfs.tools.copying.cluster.settings import TaskSettings, unpickled_with_settings
 
 __all__ = [
+    "canonical_document",
     "check_source",
     "check_target",
     "end_session",
@@ -50,6 +52,11 @@ def reply_key(probe_key: str, worker: str) -> str:
     return f"{probe_key}-{hashlib.sha256(worker.encode()).hexdigest()[:16]}"
 
 
+def canonical_document(metadata: Mapping[str, Any]) -> str:
+    """Return a document as text that is equal for equal documents, also with another order of their members."""
+    return json.dumps(metadata, sort_keys=True)
+
+
 async def check_source(version: str, payload: bytes, document: str) -> str | None:
     """Check that the worker reads the same source. Return an error message, or None."""
 
@@ -58,7 +65,7 @@ async def check_source(version: str, payload: bytes, document: str) -> str | Non
             _, (source, _) = unpickled_with_settings(payload)
         except ZarrError as error:
             return str(error)
-        if repr(source.metadata) != document:
+        if canonical_document(source.metadata) != document:
             return f"it reads a different node at {source.store.url}, {source.name}"
         return None
 
