@@ -107,7 +107,7 @@ COMMANDS = [
     "dd if={mnt}/image.raw of={out}/dd.raw bs=64k status=none && cmp {mnt}/image.raw {out}/dd.raw",
     "dd if={mnt}/image.raw bs=1000 skip=3 count=2 status=none | cmp - <(tail -c +3001 {mnt}/image.raw | head -c 2000)",
     "md5sum {mnt}/image.npy && od -A d -t x1 {mnt}/scalar.raw",
-    "test $(find {mnt} -type f -name '*.npy' | wc -l) = 7",
+    "test $( find {mnt} -type f -name '*.npy' | wc -l) = 7",
     "mkdir {out}/r && rsync -a --exclude 'missing*' {mnt}/ {out}/r && cmp {out}/r/sharded.npy {mnt}/sharded.npy",
     "cat {mnt}/image.raw | wc -c | grep -q 168000",
     "getfattr -n user.zarr.dtype --only-values {mnt}/image.npy | grep -q u2",
@@ -122,8 +122,8 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command_line", COMMANDS)
 def test_other_programs_can_read_the_files(command_line: str, mountpoint: Path, tmp_path: Path) -> None:
-    for program in ("rsync", "getfattr"):
-        if program in command_line:
+    for program in ("cp", "dd", "find", "getfattr", "rsync"):
+        if program in command_line.split(" "):
             require_program(program)
     command = "set -e; " + command_line.format(mnt=mountpoint, out=tmp_path)
     completed = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)

@@ -55,6 +55,7 @@ def require_build_tools() -> None:
     if setuptools < MIN_SETUPTOOLS or not importlib.util.find_spec("build"):
         pytest.skip(f"the packages build and setuptools>={MIN_SETUPTOOLS} are not installed (the extra test)")
     tracked_files()  # skips without git
+    require_program("cp")  # of packaging/copy_sources.sh
 
 
 @pytest.fixture(scope="module")

@@ -38,6 +38,8 @@ def mount(store: Path, tmp_path: Path) -> Iterator[Path]:
 
 
 def run(*command: str | Path) -> str:
+    if command[0] in ("cp", "dd"):
+        require_program(str(command[0]))
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
