@@ -1,6 +1,6 @@
-"""The tables of docs/performance.md and the chart, from the results of ``python -m benchmarks --json``.
+"""The tables of docs/measurements.md and the chart, from the results of ``python -m benchmarks --json``.
 
-``python -m benchmarks.report docs/performance.json`` replaces the tables in ``docs/performance.md``, between
+``python -m benchmarks.report docs/performance.json`` replaces the tables in ``docs/measurements.md``, between
 comments like ``<!-- reads -->`` and ``<!-- end of reads -->``, and draws ``performance.svg``.
 """
 
@@ -164,7 +164,7 @@ def main(arguments: list[str]) -> None:
         raise SystemExit("usage: python -m benchmarks.report docs/performance.json")
     source = Path(arguments[0])
     document = json.loads(source.read_text(encoding="utf-8"))
-    page = source.with_suffix(".md")
+    page = source.with_name("measurements.md")
     page.write_text(replace_tables(page.read_text(encoding="utf-8"), tables(document)), encoding="utf-8")
     if "reads" in document:
         source.with_suffix(".svg").write_text(chart(document["reads"]), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The tables and the chart of docs/performance.md, made from results of the benchmarks."""
+"""The tables and the chart of docs/measurements.md and docs/performance.md, made from results of the benchmarks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from benchmarks.plan import data_sets, reads
 from benchmarks.report import peer_ratio, replace_tables, tables
 from zarrfs.engine.native.library import native_library
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "measurements.md"
 
 
 def summary(median: float) -> dict[str, float]:
