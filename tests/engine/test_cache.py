@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.processes import TIMEOUT
-from zarrfs.engine.cache import CacheEntry, ChunkCache, as_cacheable
+from zarrfs.engine.cache import CacheEntry, ChunkCache, as_cacheable, available_memory
 
 
 def test_a_value_is_returned_only_for_an_equal_stamp() -> None:
@@ -176,3 +177,34 @@ def test_the_least_recent_partial_reads_are_forgotten_first(monkeypatch: pytest.
     for key in ("a", "b", "a", "c"):
         cache.record_reads([key])
     assert [cache.was_read_recently(key) for key in ("a", "b", "c")] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("groups", "limits", "expected"),
+    [
+        (
+            "0::/job_7/step_0\n",
+            {"job_7/memory.max": "300000000\n", "job_7/step_0/memory.max": "max\n"},
+            300_000_000,
+        ),
+        ("0::/a\n", {"memory.max": "200000000\n", "a/memory.max": "500000000\n"}, 200_000_000),
+        (
+            "3:cpu:/x\n2:memory:/slurm/job\n0::/\n",
+            {"memory/slurm/job/memory.limit_in_bytes": "100000000\n", "memory.max": "nonsense"},
+            100_000_000,
+        ),
+        ("1:name=systemd:/x:y\nnonsense\n", {}, None),
+        ("0::/../../../outside\n", {"outside/memory.max": "1"}, 1),
+    ],
+)
+def test_the_available_memory_is_that_of_the_control_group(
+    groups: str, limits: dict[str, str], expected: int | None, tmp_path: Path
+) -> None:
+    (tmp_path / "cgroup").write_text(groups)
+    for name, text in limits.items():
+        path = tmp_path / "limits" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    machine = available_memory(str(tmp_path / "missing"))
+    found = available_memory(str(tmp_path / "cgroup"), str(tmp_path / "limits"))
+    assert found == (machine if expected is None else expected)

@@ -16,12 +16,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["CacheEntry", "ChunkCache", "default_cache", "set_default_capacity"]
+__all__ = ["CacheEntry", "ChunkCache", "available_memory", "default_cache", "set_default_capacity"]
 
 FRACTION_OF_MEMORY = 8
-"""The default capacity is this fraction of the machine's memory, within the two bounds below (in bytes)."""
+"""The default capacity is this fraction of ``available_memory``, within the two bounds below (in bytes)."""
 MIN_CAPACITY = 128 << 20
 MAX_CAPACITY = 2 << 30
+
+UNKNOWN_MEMORY = 4 << 30
+"""Assumed where the system does not state its memory, in bytes."""
 
 MAX_RECENT_READS = 4096
 """The maximum number of chunks of which partial reads are recorded."""
@@ -320,14 +323,43 @@ def held_nbytes(array: np.ndarray[Any, Any]) -> int:
         return array.nbytes
 
 
-def _memory_size() -> int:
+def available_memory(groups: str = "/proc/self/cgroup", limits: str = "/sys/fs/cgroup") -> int:
+    """Return the bytes of memory that this process may use: those of the machine, or of its container or batch job.
+
+    Arguments:
+        groups: the file in which Linux lists the control groups of the process.
+        limits: the directory of the limits of control groups, of version 1 or 2.
+    """
     try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError, AttributeError):
-        return MAX_CAPACITY
+        size = UNKNOWN_MEMORY
+    try:
+        with open(groups, encoding="utf-8", errors="surrogateescape") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return size
+    for line in lines:
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if controllers == "":
+            directory, name = limits, "memory.max"
+        elif "memory" in controllers.split(","):
+            directory, name = os.path.join(limits, "memory"), "memory.limit_in_bytes"
+        else:
+            continue
+        # The limit of a group applies to the groups in it, too. In a container the path can be that of the host.
+        names = [each for each in path.split("/") if each not in ("", "..")]
+        for depth in range(len(names) + 1):
+            try:
+                with open(os.path.join(directory, *names[:depth], name), encoding="ascii") as file:
+                    size = min(size, int(file.read()))
+            except (OSError, ValueError):  # There is no such file, or no limit ("max").
+                continue
+    return size
 
 
-_default = ChunkCache(max(MIN_CAPACITY, min(MAX_CAPACITY, _memory_size() // FRACTION_OF_MEMORY)))
+_default = ChunkCache(max(MIN_CAPACITY, min(MAX_CAPACITY, available_memory() // FRACTION_OF_MEMORY)))
 
 
 def default_cache() -> ChunkCache:

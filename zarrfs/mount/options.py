@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -112,7 +111,7 @@ class MountOptions:
 
 def default_cache_size() -> int:
     """Return the default size of the chunk cache of a mount in bytes."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // CACHE_MEMORY_DIVISOR
-    except (ValueError, OSError):
-        return 1 << 30
+    # The options are imported for the help of the command line, which does not need NumPy.
+    from zarrfs.engine.cache import available_memory
+
+    return available_memory() // CACHE_MEMORY_DIVISOR
