@@ -30,7 +30,7 @@ from tests.programs import find_program, require_program
 
 ROOT = Path(__file__).resolve().parents[2]
 
-UNDISTRIBUTED = {".ci", ".gitignore"}
+UNDISTRIBUTED = {".ci", ".editorconfig", ".gitignore", ".pre-commit-config.yaml"}
 
 MIN_SETUPTOOLS = 77
 
