@@ -55,6 +55,30 @@ def mountpoint(store: Path, tmp_path: Path) -> Iterator[Path]:
         yield path
 
 
+def inode_numbers(mountpoint: Path) -> dict[str, int]:
+    """Return the inode numbers of all files and directories, which are the same in listings."""
+    found = {}
+    for directory, names, files in os.walk(mountpoint):
+        for entry in os.scandir(directory):
+            assert entry.inode() == os.stat(entry.path).st_ino, entry.path
+        for name in (*names, *files):
+            path = Path(directory, name)
+            found[str(path.relative_to(mountpoint))] = path.stat().st_ino
+    assert len(set(found.values())) == len(found) > 20
+    assert os.stat(mountpoint).st_ino not in found.values()
+    return found
+
+
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_inode_numbers_are_the_same_in_every_mount(binding: str, store: Path, tmp_path: Path) -> None:
+    if is_library_missing(binding):
+        pytest.skip(f"the library of {binding} is not installed")
+    with mounted(store, tmp_path / "first") as mnt:
+        expected = inode_numbers(mnt)
+    with mounted(store, tmp_path / "second", "-o", "use_ino", "--immutable", binding=binding) as mnt:
+        assert inode_numbers(mnt) == expected
+
+
 @pytest.mark.parametrize("binding", BINDINGS)
 def test_every_binding_returns_the_same_bytes(binding: str, store: Path, tmp_path: Path) -> None:
     if is_library_missing(binding):

@@ -49,7 +49,7 @@ def run(*command: str | Path) -> str:
 def test_every_binding_writes_in_place_and_creates(binding: str, store: Path, tmp_path: Path) -> None:
     if is_library_missing(binding):
         pytest.skip(f"the library of {binding} is not installed")
-    with mounted(store, tmp_path / "mnt", "--rw", binding=binding) as mnt:
+    with mounted(store, tmp_path / "mnt", "--rw", "-o", "use_ino", binding=binding) as mnt:
         view = np.memmap(mnt / "img.raw", "<u2", "r+", shape=(60, 70))
         view[3:50, 5:9] = 7
         view.flush()
@@ -57,7 +57,10 @@ def test_every_binding_writes_in_place_and_creates(binding: str, store: Path, tm
         np.save(mnt / "new.npy", np.arange(1000.0))
         np.save(mnt / "new.npy", np.arange(500.0))
         np.testing.assert_array_equal(np.load(mnt / "new.npy"), np.arange(500.0))
+        inode = os.stat(mnt / "new.npy").st_ino
+        assert inode not in (0, os.stat(mnt / "img.npy").st_ino)
         os.rename(mnt / "new.npy", mnt / "inner" / "moved.npy")
+        assert os.stat(mnt / "inner" / "moved.npy").st_ino == inode
         os.mkdir(mnt / "group")
         shutil.rmtree(mnt / "group")
         assert sorted(os.listdir(mnt)) == [".group.json", "img.json", "img.npy", "img.raw", "inner"]

@@ -59,12 +59,14 @@ class DirectoryEntry(NamedTuple):
         type: the bits of ``st_mode`` for the type of the file.
         attributes: its attributes, or None if they were not requested or are not known.
         node: the node that it presents, if there are attributes.
+        inode: its inode number; 0 if it is not known.
     """
 
     name: str
     type: int
     attributes: dict[str, Any] | None = None
     node: Array | Group | None = None
+    inode: int = 0
 
 
 class OpenDirectory:

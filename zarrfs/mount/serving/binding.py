@@ -8,7 +8,6 @@ import errno
 import importlib
 import os
 import signal
-import stat
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -144,15 +143,9 @@ def _status_reader(layout: StatusLayout) -> Callable[..., int]:
 def _directory_reader(module: Any, layout: StatusLayout) -> Callable[..., int]:
     """Return the method of libfuse 3 that reads a directory. mfusepy passes the names of entries only.
 
-    The names are passed with the types of the files, so that programs such as ``find`` need no other request, and with
-    all attributes if the kernel asks for them (FUSE_READDIRPLUS).
+    The names are passed with the types and inode numbers of the files, so that programs such as ``find`` need no other
+    request, and with all attributes if the kernel asks for them (FUSE_READDIRPLUS).
     """
-
-    types = {}
-    for kind in (stat.S_IFREG, stat.S_IFDIR):
-        status_of_type = module.c_stat()
-        layout.write_type(kind, status_of_type)
-        types[kind] = ctypes.byref(status_of_type)
 
     def read_directory(
         fuse: Any, path: bytes, buffer: Any, fill: Callable[..., int], offset: int, file: Any, flags: int
@@ -162,10 +155,11 @@ def _directory_reader(module: Any, layout: StatusLayout) -> Callable[..., int]:
         )
         status = module.c_stat()
         reference = ctypes.byref(status)
-        for name, kind, attributes, _ in entries:
+        for name, kind, attributes, _, inode in entries:
             offset += 1
             if attributes is None:
-                is_full = fill(buffer, os.fsencode(name), types[kind], offset, 0)
+                layout.write_entry(kind, inode, status)
+                is_full = fill(buffer, os.fsencode(name), reference, offset, 0)
             else:
                 layout.write(attributes, status)
                 is_full = fill(buffer, os.fsencode(name), reference, offset, FILL_DIR_PLUS)

@@ -14,7 +14,17 @@ __all__ = ["StatusLayout"]
 
 NANOSECONDS = 1_000_000_000
 
-INTEGERS = ("st_mode", "st_nlink", "st_uid", "st_gid", "st_rdev", "st_size", "st_blksize", "st_blocks")
+INTEGERS = (
+    "st_ino",
+    "st_mode",
+    "st_nlink",
+    "st_uid",
+    "st_gid",
+    "st_rdev",
+    "st_size",
+    "st_blksize",
+    "st_blocks",
+)
 
 TIMES = ("st_atime", "st_mtime", "st_ctime")
 
@@ -36,7 +46,8 @@ class StatusLayout:
         integers = sorted((name for name in INTEGERS if name in kinds), key=lambda name: kinds[name][0])
         self._names = tuple(integers)
         self._integers = _packer(structure, [kinds[name] for name in integers])
-        self._type = _packer(structure, [kinds["st_mode"]])
+        self._entry_names = [name for name in self._names if name in ("st_ino", "st_mode")]
+        self._entry = _packer(structure, [kinds[name] for name in self._entry_names])
         self._times: list[tuple[str, int, struct.Struct]] = []
         for name in TIMES:
             if name + "spec" in kinds:
@@ -58,9 +69,14 @@ class StatusLayout:
                 converted, parts = value, divmod(value, NANOSECONDS)
             packer.pack_into(target, offset, *parts)
 
-    def write_type(self, mode: int, target: ctypes.Structure) -> None:
-        """Set the mode of a structure, which contains the type of a file, and all other bytes to 0."""
-        self._type.pack_into(target, 0, mode)
+    def write_entry(self, mode: int, inode: int, target: ctypes.Structure) -> None:
+        """Set what the entry of a directory has: the mode, which contains the type, and the inode number.
+
+        All other bytes are set to 0.
+        """
+        self._entry.pack_into(
+            target, 0, *[mode if name == "st_mode" else inode for name in self._entry_names]
+        )
 
 
 def _packer(

@@ -259,6 +259,10 @@ def _fuse_arguments(sources: Sequence[str], options: MountOptions) -> dict[str, 
     for option in options.fuse_options:
         key, separator, value = option.partition("=")
         arguments[key] = value if separator else True
+    # In a read-only mount inode numbers are those of the paths. In a writable one they are those of libfuse, which are
+    # the same after a rename.
+    arguments.pop("readdir_ino", None)
+    arguments["use_ino"] = not options.writable
     return arguments
 
 
