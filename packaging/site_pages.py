@@ -54,6 +54,7 @@ REMEDIES = {
     "`Access(on_corrupt=)` reads them as the fill value.",
     "MissingChunkError": "Restore the chunk, or open the array without `fill_missing=False`.",
     "ChunkEncodeError": "Use a codec that can encode the values, such as one for this data type.",
+    "CompatibilityWarning": "Use `oindex` or `vindex`, or filter the warning: the result is that of NumPy.",
     "DataError": "Convert the values to the data type of the array first.",
     "SelectionError": "Use indices within the shape, and `oindex`, `vindex` or `blocks` for their kinds of indexing.",
     "DataShapeError": "Give data of the shape of the selection.",
@@ -261,7 +262,7 @@ def errors_page() -> str:
     classes = [
         error
         for error in vars(errors).values()
-        if isinstance(error, type) and issubclass(error, errors.ZarrError)
+        if isinstance(error, type) and issubclass(error, errors.ZarrError | Warning)
     ]
     rows = []
     for error in classes:

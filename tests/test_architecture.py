@@ -22,6 +22,7 @@ EXPORTS = [
     "ChunkConstraint",
     "ChunkDecodeError",
     "ChunkEncodeError",
+    "CompatibilityWarning",
     "DataError",
     "DataShapeError",
     "FillValueError",

@@ -11,6 +11,7 @@ from zarrfs._version import __version__
 from zarrfs.errors import (
     ChunkDecodeError,
     ChunkEncodeError,
+    CompatibilityWarning,
     DataError,
     DataShapeError,
     FillValueError,
@@ -78,6 +79,7 @@ __all__ = [
     "ChunkConstraint",
     "ChunkDecodeError",
     "ChunkEncodeError",
+    "CompatibilityWarning",
     "DataError",
     "DataShapeError",
     "FillValueError",

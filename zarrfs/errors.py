@@ -29,6 +29,8 @@ A message contains the problem, the location (store, node, key, chunk), the foun
 do. Exceptions of other libraries and of the operating system are chained with ``from``. The text of an exception is
 safe to display: control characters are escaped, credentials are removed, and very long text is shortened.
 
+``CompatibilityWarning`` is a warning (``UserWarning``): a result differs from that of zarr-python.
+
 The built-in classes in parentheses are the additional base classes. They are the classes that zarr-python 2 or 3 raises
 for the same problem, so that existing ``except`` clauses work.
 """
@@ -39,6 +41,7 @@ from zarrfs.text import MAX_MESSAGE, safe_text
 __all__ = [
     "ChunkDecodeError",
     "ChunkEncodeError",
+    "CompatibilityWarning",
     "DataError",
     "DataShapeError",
     "FillValueError",
@@ -70,6 +73,10 @@ class ZarrError(Exception):
     def __str__(self) -> str:
         # KeyError, a base of NodeNotFoundError, would return the repr of its argument.
         return safe_text(hide_credentials(" ".join(str(arg) for arg in self.args)), MAX_MESSAGE)
+
+
+class CompatibilityWarning(UserWarning):
+    """The result of an operation differs from that of zarr-python, which other code may expect. Warned of once."""
 
 
 class LocationError(ZarrError):

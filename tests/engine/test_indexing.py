@@ -130,6 +130,7 @@ def test_mask_selections_equal_numpy(data: st.DataObject, shape: tuple[int, ...]
 
 
 @given(st.data(), hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=6))
+@pytest.mark.filterwarnings("ignore::zarrfs.CompatibilityWarning")
 def test_fancy_selections_equal_numpy(data: st.DataObject, shape: tuple[int, ...]) -> None:
     """Select with one index array of any rank, integers and slices. The order of axes must equal NumPy's."""
     array = numbered(shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import warnings
 from collections.abc import Callable
@@ -383,6 +384,83 @@ def test_out_is_filled(selection: Any, shape: tuple[int, ...]) -> None:
         array.get_basic_selection(selection, out=np.empty((9, 9), "i4"))
     with pytest.raises(TypeError, match="out must be a NumPy array"):
         array.get_basic_selection(selection, out=[])  # type: ignore[arg-type]
+
+
+def outcome(operation: Callable[[], Any]) -> np.ndarray | None:
+    """Return the values, or None for an expression that is refused."""
+    try:
+        return np.asarray(operation())
+    except Exception:
+        return None
+
+
+def assigned(array: Any, selection: Any, value: Any) -> Any:
+    array[selection] = value
+    return array[...]
+
+
+def test_index_expressions_with_other_results_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A warning is given if and only if zarr-python reads or writes other values."""
+    data = np.arange(36).reshape(3, 4, 3)
+    theirs, ours = (library.array(data, chunks=(2, 3, 2)) for library in BOTH)
+    entries = [
+        [
+            1,
+            slice(None),
+            slice(0, 1),
+            [0],
+            [2, 0],
+            np.array([[0, 1]]),
+            np.arange(n) != 1,
+            [i != 2 for i in range(n)],
+        ]
+        for n in data.shape
+    ]
+    differing = 0
+    for selection in [*itertools.product(*entries), *itertools.product(*entries[:2])]:
+        monkeypatch.setattr("zarrfs.engine.indexing.selections._warned", False)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = outcome(lambda index=selection: ours[index])  # type: ignore[misc]
+        expected = outcome(lambda index=selection: theirs[index])  # type: ignore[misc]
+        if expected is None:
+            continue
+        is_warned = any(item.category is zarrfs.CompatibilityWarning for item in caught)
+        if result is None:
+            # NumPy cannot combine these arrays as points; the message says how to select the product.
+            assert outcome(lambda index=selection: data[index]) is None, selection  # type: ignore[misc]
+            with pytest.raises(zarrfs.SelectionError, match=r"use \.oindex"):
+                ours[selection]
+            continue
+        np.testing.assert_array_equal(result, data[selection])
+        if is_warned:
+            differing += 1
+            assert caught[0].filename == __file__
+            # The expression of the warning and of the documentation that gives the result of zarr-python.
+            np.testing.assert_array_equal(ours.oindex[selection], expected)
+        else:
+            np.testing.assert_array_equal(result, expected, str(selection))
+    assert differing > 20
+
+
+def test_a_warning_of_an_index_expression_is_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    mask = np.array([True, False, True, False])
+    for expression in (
+        lambda array: array[mask, [0, 1]],
+        lambda array: assigned(array, (mask, mask), 5),
+        lambda array: array.astype("f8")[mask, mask],
+    ):
+        monkeypatch.setattr("zarrfs.engine.indexing.selections._warned", False)
+        array = zarrfs.array(np.arange(16).reshape(4, 4))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            expression(array)
+            expression(array)
+            array.oindex[mask, mask] = 1
+            array.vindex[mask, mask]
+        assert [(item.category, item.filename) for item in caught] == [
+            (zarrfs.CompatibilityWarning, __file__)
+        ]
 
 
 def test_out_of_the_other_selections() -> None:

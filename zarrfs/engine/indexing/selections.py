@@ -1,10 +1,17 @@
 """Normalization of index expressions by NumPy's rules, checked against the shape of the array.
 
 There is one function for each kind of indexing. Each returns a normalized selection; see ``normalized.py``.
+
+The rules of ``fancy_selection`` are those of NumPy for all code, because an array that is passed to a function must not
+depend on how the package was imported. Code that was written for zarr-python can expect another result without an
+error, so it is warned, in each process once.
 """
 
 from __future__ import annotations
 
+import sys
+import threading
+import warnings
 from collections.abc import Sequence
 from types import EllipsisType
 from typing import Any
@@ -23,7 +30,7 @@ from zarrfs.engine.indexing.entries import (
 )
 from zarrfs.engine.indexing.normalized import CoordinateSelection, OrthogonalSelection
 from zarrfs.engine.values import describe_value
-from zarrfs.errors import SelectionError
+from zarrfs.errors import CompatibilityWarning, SelectionError
 
 __all__ = [
     "basic_selection",
@@ -34,6 +41,10 @@ __all__ = [
     "orthogonal_selection",
     "vectorized_selection",
 ]
+
+_warned = False
+
+_lock = threading.Lock()
 
 
 def basic_selection(selection: Any, shape: tuple[int, ...]) -> OrthogonalSelection:
@@ -66,7 +77,8 @@ def orthogonal_selection(selection: Any, shape: tuple[int, ...]) -> OrthogonalSe
 def fancy_selection(selection: Any, shape: tuple[int, ...]) -> OrthogonalSelection | CoordinateSelection:
     """Normalize a NumPy index expression that selects a product or a list of points. The result equals NumPy's.
 
-    Raises SelectionError for expressions that NumPy refuses, and for several index arrays combined with slices.
+    Warns once if zarr-python selects other elements, or returns them in another order of dimensions. Raises
+    SelectionError for expressions that NumPy refuses, and for several index arrays combined with slices.
     """
     whole_mask = _whole_mask(selection, shape)
     if whole_mask is not None:
@@ -78,7 +90,13 @@ def fancy_selection(selection: Any, shape: tuple[int, ...]) -> OrthogonalSelecti
     if len(arrays) == 1:
         return _single_array(parts, arrays[0], shape)
     if all(not isinstance(part, slice) for part in parts):
-        return coordinate_selection(tuple(parts), shape)
+        selected = coordinate_selection(tuple(parts), shape)
+        if len(arrays) == len(parts) and any(part.dtype == bool for part in parts):
+            _warn_of_difference(
+                "boolean arrays among index arrays select points, as in NumPy; in zarr-python they select the product "
+                "of the dimensions. Use .oindex for the product"
+            )
+        return selected
     raise SelectionError(
         "several index arrays cannot be combined with slices: use .oindex to combine them as a product, or .vindex "
         "with an index for each dimension"
@@ -101,6 +119,11 @@ def _single_array(parts: list[Any], axis: int, shape: tuple[int, ...]) -> Orthog
     if advanced != list(range(advanced[0], advanced[-1] + 1)):
         order = [axis, *(i for i in kept_axes if i != axis)]
         transpose = tuple(kept_axes.index(i) for i in order)
+        if order != kept_axes:
+            _warn_of_difference(
+                "the dimension of an index array that a slice separates from an integer comes first, as in NumPy; in "
+                "zarr-python the dimensions keep their order. Use .oindex to keep it"
+            )
     reshape = None
     if array.ndim != 1:
         lengths: list[int] = []
@@ -108,6 +131,19 @@ def _single_array(parts: list[Any], axis: int, shape: tuple[int, ...]) -> Orthog
             lengths += list(array.shape) if i == axis else [orthogonal.shape[i]]
         reshape = tuple(lengths)
     return OrthogonalSelection(orthogonal.selectors, orthogonal.shape, orthogonal.view, transpose, reshape)
+
+
+def _warn_of_difference(message: str) -> None:
+    """Warn at the line of the caller of this package, unless this process was warned of such an expression."""
+    global _warned
+    with _lock:
+        if _warned:
+            return
+        _warned = True
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "zarrfs":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(f"{message}.", CompatibilityWarning, stacklevel=level)
 
 
 def _whole_mask(selection: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any] | None:
@@ -152,7 +188,8 @@ def coordinate_selection(selection: Any, shape: tuple[int, ...]) -> CoordinateSe
         broadcast = np.broadcast_arrays(*arrays) if arrays else []
     except ValueError as error:
         raise SelectionError(
-            f"index arrays of shapes {[a.shape for a in arrays]} cannot be broadcast together"
+            f"index arrays of shapes {[a.shape for a in arrays]} cannot be broadcast together to points; use "
+            ".oindex to combine them as a product"
         ) from error
     result = broadcast[0].shape if broadcast else ()
     return CoordinateSelection(tuple(np.ascontiguousarray(a).reshape(-1) for a in broadcast), result)
