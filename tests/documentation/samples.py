@@ -42,6 +42,15 @@ def _slices(path: Path) -> None:
         Image.fromarray(plane).save(path / f"slice{number}.png")
 
 
+def _planes(path: Path) -> None:
+    import tifffile
+
+    path.mkdir()
+    for channel in ("DAPI", "GFP"):
+        for number, plane in enumerate(make_picture((3, 32, 48)).intensities[0]):
+            tifffile.imwrite(path / f"cells_{channel}_z{number + 1}.tif", plane)
+
+
 def _old(path: Path) -> None:
     """A hierarchy of Zarr format 2."""
     group = zarrfs.create_group(str(path), zarr_format=2, attributes={"instrument": "A"})
@@ -63,6 +72,7 @@ SAMPLES: dict[str, Callable[[Path], None]] = {
     "table.zarr": _table,
     "scan.ome.tif": _scan,
     "slices": _slices,
+    "planes": _planes,
     "old.zarr": _old,
     "broken.zarr": _broken,
 }

@@ -21,7 +21,7 @@ from zarrfs_viewer.locations import absolute_location, node_location
 
 import zarrfs
 from tests.threads import run_in_threads
-from zarrfs.errors import ZarrError
+from zarrfs.errors import NodeNotFoundError, StoreError, ZarrError
 from zarrfs.foreign.contiguous import ContiguousValues
 from zarrfs.foreign.opening import open_node
 
@@ -285,3 +285,19 @@ def test_objects_without_numbers_are_errors(tmp_path: Path) -> None:
     np.save(tmp_path / "b.npy", np.array([{}], object), allow_pickle=True)
     with pytest.raises(ZarrError, match="expected numbers"):
         open_node(str(tmp_path / "b.npy"), "")
+
+
+def test_a_directory_of_image_files_is_a_stack(tmp_path: Path) -> None:
+    values = np.random.default_rng(5).integers(0, 60000, (12, 20, 30), "u2")
+    for number, plane in enumerate(values):
+        tifffile.imwrite(tmp_path / f"z{number}.tif", plane, compression="zlib")
+    array = open_node(str(tmp_path), "0")
+    np.testing.assert_array_equal(array[...], values)
+    tifffile.imwrite(tmp_path / "z11.tif", values[0], compression="zlib")
+    np.testing.assert_array_equal(array[11], values[0])
+    tifffile.imwrite(tmp_path / "z11.tif", values[0, :5], compression="zlib")
+    with pytest.raises(StoreError, match=r"z11.tif has changed: found shape \(5, 30\)"):
+        array[11]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(NodeNotFoundError):
+        open_node(str(tmp_path / "empty"), "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import struct
 import zlib
 from collections.abc import Callable
@@ -24,7 +26,7 @@ from zarrfs.engine.cache import default_cache
 from zarrfs.errors import LocationError, LocationNotFoundError, NodeTypeError, OptionError, UnsupportedError
 from zarrfs.exporting import export
 from zarrfs.foreign import opening
-from zarrfs.foreign.image_stacks import natural_order
+from zarrfs.foreign.stack_names import natural_order, recognized_pattern
 from zarrfs.importing import import_files
 from zarrfs.ngff import check_node, parse
 from zarrfs.tools import convert, from_hdf5
@@ -152,6 +154,177 @@ def test_a_stack_is_sorted_by_numbers(mode: str, tmp_path: Path) -> None:
     expected = np.moveaxis(data, -1, 0) if data.ndim == 4 else data
     np.testing.assert_array_equal(group["0"][...], expected)
     assert natural_order("z2.png") < natural_order("z10.png")
+
+
+PATTERNS = {
+    ("z2.tif", "z10.tif"): "z{z}.tif",
+    ("img001.tif", "img002.tif"): "img{z}.tif",
+    ("a_t0_c1_z3.tif", "a_t1_c1_z3.tif", "a_t0_c2_z3.tif"): "a_t{t}_c{c}_z3.tif",
+    ("stackZ01.tif", "stackZ02.tif"): "stackZ{z}.tif",
+    ("x_ch00_time=1.tif", "x_ch01_time=1.tif"): "x_ch{c}_time=1.tif",
+    ("e_w1DAPI_t1.TIF", "e_w2GFP_t1.TIF"): "e_w{c}_t1.TIF",
+    ("DAPI/slice 1.png", "DAPI/slice 2.png", "GFP/slice 1.png"): "{c}/slice {z}.png",
+    ("img_c1_0001.tif", "img_c1_0002.tif"): "img_c1_{z}.tif",
+    ("z1_0001.tif", "z2_0002.tif"): "z{z}_*.tif",
+    ("z1_0001.tif", "z1_0002.tif", "z2_0001.tif"): "z{z}_{t}.tif",
+}
+
+
+@pytest.mark.parametrize("names", PATTERNS)
+def test_the_axes_of_a_stack_are_recognized_by_the_names_of_its_files(names: tuple[str, ...]) -> None:
+    assert recognized_pattern(names, "pattern") == PATTERNS[names]
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("a_1_1.tif", "a_2_2.tif", "a_1_2.tif"), "not clear from their names, such as a_1_1.tif"),
+        (("z1.tif", "MIP.tif"), "do not have one form: z1.tif and MIP.tif"),
+        (("a_s1_z1.tif", "a_s2_z1.tif"), "several images, at the positions 1, 2 of a_s"),
+        (("tile_x1_y2.tif", "tile_x2_y1.tif"), "several images"),
+        (("z1_z1.tif", "z1_z2.tif", "z2_z1.tif"), "not clear"),
+    ],
+)
+def test_names_of_unclear_meaning_are_refused(names: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        recognized_pattern(names, "pattern='...'")
+
+
+def write_stack(directory: Path, name: str = "img_t{t:02}_c{c}_z{z:03}.tif") -> Any:
+    """Write one TIFF file for each plane, in an order of names that is not that of the axes; return the values."""
+    values = np.random.default_rng(3).integers(0, 60000, (2, 3, 11, 20, 30), "u2")
+    directory.mkdir(exist_ok=True)
+    for t, c, z in np.ndindex(2, 3, 11):
+        file = directory / name.format(t=t, c=c, z=z + 1, channel=("DAPI", "GFP", "RFP")[c])
+        file.parent.mkdir(exist_ok=True)
+        tifffile.imwrite(file, values[t, c, z], compression="zlib" if z % 2 else None)
+    return values
+
+
+def test_a_stack_of_tiff_files_has_the_axes_of_their_names(tmp_path: Path) -> None:
+    values = write_stack(tmp_path / "stack")
+    (tmp_path / "stack/.hidden.tif").write_bytes(b"")
+    (tmp_path / "stack/notes.txt").write_text("text")
+    for number, files in enumerate((tmp_path / "stack", tmp_path / "stack/*.tif")):
+        report = import_files([files], tmp_path / f"{number}.zarr", scale=[1, 1, 2, 0.5, 0.5], verify=True)
+        assert report.source == (
+            "a stack of 66 files with names of the pattern img_t{t}_c{c}_z{z}.tif: t 2 (0, 1), c 3 (0, 1, 2), "
+            "z 11 (1 to 11)"
+        )
+        group = zarrfs.open_group(tmp_path / f"{number}.zarr")
+        np.testing.assert_array_equal(group["0"][...], values)
+        image = parse(group.attrs).multiscales[0]
+        assert [axis.name for axis in image.axes] == ["t", "c", "z", "y", "x"]
+        assert image.levels[0].scale == (1, 1, 2, 0.5, 0.5)
+        assert check_node(group).valid
+
+
+def test_the_channels_of_a_stack_have_the_names_of_the_files(tmp_path: Path) -> None:
+    values = write_stack(tmp_path / "stack", "{channel}/{z}_{t}.tif")
+    with pytest.raises(UnsupportedError, match="not clear"):
+        import_files([tmp_path / "stack/*/*.tif"], tmp_path / "a.zarr")
+    import_files([tmp_path / "stack/*/*.tif"], tmp_path / "a.zarr", pattern="{c}/{z}_{t}.tif")
+    group = zarrfs.open_group(tmp_path / "a.zarr")
+    np.testing.assert_array_equal(group["0"][...], values)
+    omero = parse(group.attrs).omero
+    assert omero is not None
+    assert [channel.label for channel in omero.channels] == ["DAPI", "GFP", "RFP"]
+
+
+@pytest.mark.parametrize("name", ["a.tif", "a.ome.tif", "a.npy"])
+def test_a_stack_of_volumes(name: str, tmp_path: Path) -> None:
+    """The pages of a TIFF file that does not state their meaning are positions along z."""
+    stem, suffix = name.split(".", 1)
+    for t in range(3):
+        file = tmp_path / f"{stem}_{t}.{suffix}"
+        if suffix == "npy":
+            np.save(file, VALUES + t)
+        else:
+            metadata = {"axes": "ZYX", "PhysicalSizeX": 0.5} if suffix.startswith("ome") else None
+            tifffile.imwrite(file, VALUES + t, metadata=metadata)
+    pattern = "a_{t}." + suffix
+    import_files([tmp_path / f"a_*.{suffix}"], tmp_path / "a.zarr", pattern=pattern)
+    group = zarrfs.open_group(tmp_path / "a.zarr")
+    np.testing.assert_array_equal(group["0"][...], np.stack([VALUES, VALUES + 1, VALUES + 2]))
+    image = parse(group.attrs).multiscales[0]
+    assert [axis.name for axis in image.axes] == ["t", "z", "y", "x"]
+    assert image.levels[0].scale == (1, 1, 1, 0.5 if suffix.startswith("ome") else 1)
+
+
+def test_files_that_a_stack_lacks_are_named(tmp_path: Path) -> None:
+    write_stack(tmp_path / "stack")
+    (tmp_path / "stack/img_t01_c2_z004.tif").unlink()
+    with pytest.raises(LocationError, match=r"1 of 66 files of the stack are missing.*: t 1, c 2, z 4$"):
+        import_files([tmp_path / "stack"], tmp_path / "a.zarr")
+    for file in (tmp_path / "stack").glob("*_z007.tif"):
+        file.unlink()
+    with pytest.raises(LocationError, match="z 6 and z 8 are not consecutive: z 7 is missing"):
+        import_files([tmp_path / "stack/*_t00_*.tif"], tmp_path / "a.zarr")
+    assert not (tmp_path / "a.zarr").exists()
+    import_files([tmp_path / "stack/*_t00_*.tif"], tmp_path / "a.zarr", pattern="*_c{c}_z{z}.tif")
+    assert zarrfs.open_array(tmp_path / "a.zarr/0").shape == (3, 10, 20, 30)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "error", "message"),
+    [
+        ("*_{q}.tif", OptionError, r"\{q\} in \*_\{q\}.tif is not valid"),
+        ("*_{z}_{z}.tif", OptionError, r"\{z\} in .* is not valid"),
+        ("*.tif", OptionError, r"has none of \{t\}, \{c\} and \{z\}"),
+        ("b_{z}.tif", OptionError, "does not match the pattern b_"),
+        ("*_z{z}.tif", UnsupportedError, "have the same position by the pattern .*: z 1; correct"),
+    ],
+)
+def test_patterns_that_do_not_fit_are_refused(
+    pattern: str, error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    write_stack(tmp_path / "stack")
+    with pytest.raises(error, match=message):
+        import_files([tmp_path / "stack"], tmp_path / "a.zarr", pattern=pattern)
+
+
+def test_directories_that_are_no_stack_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(LocationNotFoundError, match="neither a Zarr hierarchy nor TIFF, PNG or JPEG"):
+        import_files([tmp_path / "empty"], tmp_path / "a.zarr")
+    write_stack(tmp_path / "stack")
+    Image.fromarray(VALUES[0]).save(tmp_path / "stack/a.png")
+    with pytest.raises(UnsupportedError, match=r"files of several formats, such as img_t00.* and a.png"):
+        import_files([tmp_path / "stack"], tmp_path / "a.zarr")
+
+
+@pytest.mark.parametrize("is_binary_only", [False, True])
+def test_the_files_of_an_ome_tiff_are_one_image(is_binary_only: bool, tmp_path: Path) -> None:
+    """Only the OME-XML states the positions: the names are in another order. Few files are open at a time."""
+    planes = "".join(
+        f'<TiffData IFD="0" FirstZ="{z}" PlaneCount="1"><UUID FileName="p{40 - z}.ome.tif">urn:uuid:{z}</UUID>'
+        "</TiffData>"
+        for z in range(40)
+    )
+    head = '<?xml version="1.0"?><OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06" UUID="urn:uuid:{}">'
+    document = (
+        head
+        + '<Image ID="Image:0"><Pixels ID="Pixels:0" DimensionOrder="XYZCT" Type="uint16" SizeX="24" SizeY="20" '
+        f'SizeZ="40" SizeC="1" SizeT="1">{planes}</Pixels></Image></OME>'
+    )
+    other = head + '<BinaryOnly MetadataFile="p40.ome.tif" UUID="urn:uuid:0"/></OME>'
+    values = np.random.default_rng(4).integers(0, 60000, (40, 20, 24), "u2")
+    for z in range(40):
+        text = (other if is_binary_only and z else document).format(z)
+        tifffile.imwrite(
+            tmp_path / f"p{40 - z}.ome.tif", values[z], description=text, metadata=None, compression="zlib"
+        )
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = max(int(name) for name in os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(limit[0], used + 60), limit[1]))
+    try:
+        import_files([tmp_path / "*.tif"], tmp_path / "a.zarr")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+    np.testing.assert_array_equal(zarrfs.open_array(tmp_path / "a.zarr/0")[...], values)
+    tifffile.imwrite(tmp_path / "q.ome.tif", values[0])
+    with pytest.raises(UnsupportedError, match=r"q.ome.tif does not belong to the OME-TIFF of .*p1.ome.tif"):
+        import_files([tmp_path / "*.tif"], tmp_path / "b.zarr")
 
 
 @pytest.mark.parametrize("dtype", ["u1", ">f4", "<i8"])
@@ -442,10 +615,14 @@ def test_differing_files_and_other_stacks_are_refused(tmp_path: Path) -> None:
     for number, size in enumerate((10, 11)):
         Image.fromarray(np.zeros((size, 9), "u1")).save(tmp_path / f"{number}.png")
         np.save(tmp_path / f"{number}.npy", VALUES)
-    with pytest.raises(UnsupportedError, match="differ in their size or mode"):
+    with pytest.raises(
+        UnsupportedError, match=r"1.png differs from .*0.png: found shape \(11, 9\).* expected shape"
+    ):
         import_files([tmp_path / "*.png"], tmp_path / "out.zarr")
-    with pytest.raises(OptionError, match="only PNG and JPEG files"):
-        import_files([tmp_path / "*.npy"], tmp_path / "out.zarr")
+    for number in range(2):
+        (tmp_path / f"{number}.txt").write_text("text")
+    with pytest.raises(UnsupportedError, match=r"0.txt is not an image of a known format"):
+        import_files([tmp_path / "*.txt"], tmp_path / "out.zarr")
     zarrfs.create_array(tmp_path / "a.zarr", data=VALUES)
     with pytest.raises(NodeTypeError, match="is a Zarr hierarchy"):
         import_files([tmp_path / "a.zarr"], tmp_path / "out.zarr")

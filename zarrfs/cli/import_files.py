@@ -16,6 +16,10 @@ __all__ = ["command"]
 @click.argument("files", nargs=-1, required=True)
 @click.argument("destination")
 @click.option(
+    "--pattern",
+    help="The names of the files of a stack: {t}, {c} and {z} stand for positions, * for any text: '*_{c}_{z}.tif'.",
+)
+@click.option(
     "--plain", is_flag=True, help="Copy the arrays as they are, without OME-NGFF metadata and levels."
 )
 @click.option(
@@ -36,6 +40,7 @@ __all__ = ["command"]
 def command(
     files: tuple[str, ...],
     destination: str,
+    pattern: str | None,
     plain: bool,
     version: str | None,
     shape: str | None,
@@ -52,16 +57,19 @@ def command(
     """Write FILE... to a new Zarr hierarchy at DESTINATION.
 
     Images become OME-NGFF images with their axes, pixel sizes, units and channels, and further levels of a pyramid:
-    TIFF, OME-TIFF, ImageJ hyperstacks, NRRD, MetaImage, NIfTI, NPY, PNG, JPEG. Several PNG or JPEG files are a stack.
-    A raw file needs --shape and --dtype. HDF5 and NPZ files become groups with the same names.
+    TIFF, OME-TIFF, ImageJ hyperstacks, NRRD, MetaImage, NIfTI, NPY, PNG, JPEG. A raw file needs --shape and --dtype.
+    HDF5 and NPZ files become groups with the same names.
 
-    A pattern, such as "slices/*.png", denotes a stack; its files are sorted by the numbers in their names.
+    Several files, such as "slices/*.png", or a directory of TIFF, PNG or JPEG files, are a stack. The numbers in their
+    names are the positions along time, channel and z, as in img_t02_c1_z003.tif. What was recognized is printed; with
+    --dry-run nothing else is done. If the names are not clear, describe them with --pattern.
 
     Exit codes: 0 success; 1 error; 2 incorrect usage; 3 members were skipped (--skip-broken); 130 interrupted.
 
     \b
     Examples:
       zarrfs import stack.ome.tif image.ome.zarr
+      zarrfs import "stack/*.tif" image.ome.zarr --pattern "scan_{t}_{z}_{c}.tif"
       zarrfs import "slices/*.png" image.ome.zarr --scale 2,0.65,0.65 --unit micrometer
       zarrfs import volume.raw image.ome.zarr --shape 64,512,512 --dtype uint16
       zarrfs import table.h5 table.zarr
@@ -70,6 +78,7 @@ def command(
         report = import_files(
             files,
             destination,
+            pattern=pattern,
             plain=plain,
             version=version,
             shape=None

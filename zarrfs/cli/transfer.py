@@ -216,6 +216,8 @@ def print_report(lines: Sequence[str], dry_run: bool) -> None:
 
     Exits with INCOMPLETE_STATUS if members were skipped.
     """
+    if isinstance(lines, CopyReport) and lines.source:
+        click.echo(safe(lines.source))
     for line in lines[:MAX_LINES]:
         click.echo(("would be " if dry_run else "") + safe(line))
     if len(lines) > MAX_LINES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -43,7 +43,8 @@ class ForeignArray:
 
     ``read`` returns the values of a region with the data type ``dtype``; it is called from several threads at once.
     ``stored`` returns the coordinates of the chunks that the file contains; the others are ``fill_value``, or 0 if that
-    is None. None: it contains all. Arrays with other elements are an ``EncodedForeignArray``.
+    is None. None: it contains all. ``stamp`` returns the version of the file that contains a chunk; None: that of the
+    store. Arrays with other elements are an ``EncodedForeignArray``.
     """
 
     shape: tuple[int, ...]
@@ -54,6 +55,7 @@ class ForeignArray:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     stored: Callable[[], Iterator[tuple[int, ...]]] | None = None
     fill_value: Any = None
+    stamp: Callable[[Sequence[int]], Hashable] | None = None
 
     def document(self) -> dict[str, Any]:
         """Return the metadata document of the array. See the Zarr v3 core specification, "Array metadata"."""

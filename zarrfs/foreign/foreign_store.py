@@ -36,6 +36,10 @@ class ForeignStore(Store):
     read_only = True
     ignored_metadata = ""
     """A sentence about metadata of the file that are not valid, so that the values are presented without them."""
+    files: tuple[str, ...] = ()
+    """The paths of the files of an image that consists of several files, as its metadata state."""
+    description = ""
+    """How the positions of several files were determined, for the user."""
 
     def __init__(
         self,
@@ -77,6 +81,11 @@ class ForeignStore(Store):
     def url(self) -> str:
         return self._url
 
+    @property
+    def arrays(self) -> Mapping[str, ForeignArray]:
+        """The arrays by their paths. Their values can be read while there is a reference to the store."""
+        return self._arrays
+
     def get(self, key: str) -> Buffer | None:
         self._check_open()
         document = self._document(key)
@@ -85,7 +94,7 @@ class ForeignStore(Store):
         found = self._find_chunk(key)
         if found is None:
             return None
-        version = key, self._stamp()
+        version = key, self._chunk_stamp(*found)
         with self._lock:
             kept = self._kept.get(version)
         return kept if kept is not None else self._read(key, version, *found)
@@ -141,7 +150,14 @@ class ForeignStore(Store):
         return len(memoryview(self.get(key) or b"")) if nbytes is None else nbytes
 
     def stamp(self, key: str) -> Hashable | None:
-        return None if self.size(key) is None else self._stamp()
+        self._check_open()
+        if self._document(key) is not None:
+            return self._stamp()
+        found = self._find_chunk(key)
+        return None if found is None else self._chunk_stamp(*found)
+
+    def _chunk_stamp(self, array: ForeignArray, coordinates: tuple[int, ...]) -> Hashable | None:
+        return self._stamp() if array.stamp is None else array.stamp(coordinates)
 
     def list_dir(self, prefix: str = "") -> Listing:
         self._check_open()

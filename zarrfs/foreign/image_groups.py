@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 from zarrfs.foreign.foreign_array import ForeignArray
 from zarrfs.ngff.geometry import axis_type
+from zarrfs.ngff.model import Multiscales
 from zarrfs.ngff.orientation import Vector, directions_attribute, orientation_document
 
-__all__ = ["ImageAxis", "image_nodes"]
+__all__ = ["ImageAxis", "image_axes", "image_nodes"]
 
 
 class ImageAxis(NamedTuple):
@@ -25,6 +26,20 @@ class ImageAxis(NamedTuple):
     origin: float = 0.0
     orientation: str | None = None
     direction: Vector | None = None
+
+
+def image_axes(image: Multiscales, ndim: int) -> list[ImageAxis]:
+    """Return the axes of level 0 of an image with ``ndim`` dimensions. The samples of a pixel in TIFF are channels."""
+    level = image.levels[0]
+    scale = level.scale or (1.0,) * ndim
+    origin = level.translation or (0.0,) * ndim
+    axes = []
+    for number, axis in enumerate(image.axes):
+        name = "c" if axis.name == "s" else axis.name
+        axes.append(
+            ImageAxis(name, scale[number], axis.unit, origin[number], axis.orientation, axis.direction)
+        )
+    return axes
 
 
 def image_nodes(

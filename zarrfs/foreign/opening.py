@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,14 @@ import zarrfs
 from zarrfs.engine.locations import HDF5_MAGIC
 from zarrfs.engine.locations.local import split_reference_file
 from zarrfs.engine.stores.base import Store
-from zarrfs.errors import LocationError, LocationNotFoundError, ZarrError
+from zarrfs.errors import LocationError, LocationNotFoundError, NodeNotFoundError, UnsupportedError, ZarrError
 from zarrfs.foreign.foreign_store import ForeignStore
-from zarrfs.foreign.image_stacks import is_image_file
+from zarrfs.foreign.image_files import is_image_file
+from zarrfs.foreign.image_stacks import files_of_directory, open_image_stack
 from zarrfs.foreign.medical.metaimage import is_metaimage
 from zarrfs.foreign.medical.nifti import is_nifti
 
-__all__ = ["SUFFIXES", "is_known_file", "is_spec", "open_node"]
+__all__ = ["SUFFIXES", "is_known_file", "is_spec", "open_node", "open_stack"]
 
 SUFFIXES: tuple[str, ...] = (
     ".tif",
@@ -50,6 +51,7 @@ MAX_SPEC_NBYTES = 1 << 20
 def open_node(location: str | Store, path: str, allow_external: bool = False) -> Any:
     """Open the node at a path of a location: any location of ``zarrfs.open``, or one of the formats of this package.
 
+    A directory that is no Zarr hierarchy, and that contains TIFF, PNG or JPEG files, is opened as the stack of them.
     ``allow_external`` follows links of HDF5 files to other files. Blocks. Raises ZarrError.
     """
     if isinstance(location, str):
@@ -61,7 +63,32 @@ def open_node(location: str | Store, path: str, allow_external: bool = False) ->
             node = _opened(opener, file, allow_external)
             full = "/".join(filter(None, (inner, path)))
             return zarrfs.open(node, full) if isinstance(node, Store) else node[full] if full else node
+        if os.path.isdir(location):
+            try:
+                return zarrfs.open(location, path)
+            except (NodeNotFoundError, LocationNotFoundError):
+                try:
+                    files = files_of_directory(location)
+                except LocationNotFoundError:
+                    files = []
+                if not files:
+                    raise
+            return zarrfs.open(open_stack(files), path)
     return zarrfs.open(location, path)
+
+
+def open_stack(
+    files: Sequence[str], pattern: str | None = None, how_to_name: str = "use zarrfs import with --pattern"
+) -> ForeignStore:
+    """Open several files as one image; see ``open_image_stack``. Raises ZarrError."""
+    return open_image_stack(files, _open_file, pattern, how_to_name)
+
+
+def _open_file(file: str) -> Any:
+    found = _find_file(file)
+    if found is None or found[2]:
+        raise UnsupportedError(f"{file} is not an image of a known format; a stack consists of image files")
+    return _opened(found[0], file, allow_external=False)
 
 
 def _opened(opener: Callable[[str], Any], file: str, allow_external: bool) -> Any:
@@ -189,9 +216,9 @@ def _metaimage(file: str) -> ForeignStore:
 
 
 def _image_file(file: str) -> ForeignStore:
-    from zarrfs.foreign.image_stacks import open_image_stack
+    from zarrfs.foreign.image_files import open_image_file
 
-    return open_image_stack([file])
+    return open_image_file(file)
 
 
 OPENERS: tuple[tuple[Callable[[str], ForeignStore], Callable[[bytes, str], bool]], ...] = (

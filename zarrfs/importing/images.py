@@ -14,16 +14,14 @@ from zarrfs.engine.nodes.group import Group
 from zarrfs.errors import MetadataError, OptionError, ServerError, ZarrError
 from zarrfs.foreign.foreign_array import ForeignArray
 from zarrfs.foreign.foreign_store import ForeignStore
-from zarrfs.foreign.image_groups import ImageAxis, image_nodes
+from zarrfs.foreign.image_groups import ImageAxis, image_axes, image_nodes
+from zarrfs.foreign.image_stacks import DEFAULT_NAMES
 from zarrfs.ngff.editing import with_channels
 from zarrfs.ngff.geometry import axis_type
-from zarrfs.ngff.model import Multiscales
 from zarrfs.ngff.parse import parse
 from zarrfs.tools.copying.reports import CopyReport, incomplete_copy_error
 
 __all__ = ["SourceImage", "find_images", "image_of_array", "image_of_group", "ordered_image"]
-
-DEFAULT_NAMES = "tczyx"
 
 RANKS = {"time": 0, "channel": 1, None: 1, "space": 2}
 
@@ -83,7 +81,7 @@ def image_of_group(group: Group) -> SourceImage:
     omero, label = (
         (found if isinstance(found := ome.get(key), dict) else None) for key in ("omero", "image-label")
     )
-    return SourceImage(array, _axes(image, array.ndim), image.name, omero, label)
+    return SourceImage(array, image_axes(image, array.ndim), image.name, omero, label)
 
 
 def image_of_array(array: Array) -> SourceImage:
@@ -127,19 +125,6 @@ def ordered_image(
         attributes["ome"]["image-label"] = dict(image.label)
     place = f"{array.store.url}/{array.path}".rstrip("/")
     return ForeignStore(place, nodes, lambda: array.store.stamp("zarr.json"), lambda: None)
-
-
-def _axes(image: Multiscales, ndim: int) -> list[ImageAxis]:
-    level = image.levels[0]
-    scale = level.scale or (1.0,) * ndim
-    origin = level.translation or (0.0,) * ndim
-    axes = []
-    for number, axis in enumerate(image.axes):
-        name = "c" if axis.name == "s" else axis.name  # the samples of a pixel in TIFF
-        axes.append(
-            ImageAxis(name, scale[number], axis.unit, origin[number], axis.orientation, axis.direction)
-        )
-    return axes
 
 
 def _replaced(

@@ -14,11 +14,19 @@ import zarrfs
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.stores.base import Store
-from zarrfs.errors import LocationError, LocationNotFoundError, NodeTypeError, OptionError
+from zarrfs.errors import (
+    LocationError,
+    LocationNotFoundError,
+    NodeNotFoundError,
+    NodeTypeError,
+    OptionError,
+    ZarrError,
+)
 from zarrfs.foreign.arrays.raw import open_raw
 from zarrfs.foreign.foreign_store import ForeignStore
-from zarrfs.foreign.image_stacks import IMAGE_SUFFIXES, natural_order, open_image_stack
-from zarrfs.foreign.opening import is_known_file, open_node
+from zarrfs.foreign.image_stacks import files_of_directory
+from zarrfs.foreign.opening import is_known_file, open_node, open_stack
+from zarrfs.foreign.stack_names import natural_order
 from zarrfs.importing.images import find_images, image_of_array, image_of_group, ordered_image
 from zarrfs.logs import logger
 from zarrfs.ngff.orientation import ANATOMICAL_DIRECTIONS
@@ -30,11 +38,15 @@ __all__ = ["import_files"]
 
 IMAGE_DIMENSIONS = range(2, 6)
 
+Geometry = tuple[Sequence[str] | None, Sequence[float] | None, str | None]
+"""The names, the scales and the unit that replace those of the dimensions of a file."""
+
 
 def import_files(
     files: Sequence[str | os.PathLike[str]],
     target: str | os.PathLike[str],
     *,
+    pattern: str | None = None,
     plain: bool = False,
     axes: Sequence[str] | None = None,
     scale: Sequence[float] | None = None,
@@ -58,14 +70,18 @@ def import_files(
     skip_broken: bool = False,
     storage_options: dict[str, Any] | None = None,
 ) -> CopyReport:
-    """Import a file, or a stack of PNG or JPEG files, to a new Zarr hierarchy.
+    """Import a file, or a stack of image files, to a new Zarr hierarchy.
 
     An image (TIFF, OME-TIFF, ImageJ, NRRD, MetaImage, NIfTI, PNG, JPEG, NPY and raw with 2 to 5 dimensions) becomes an
     OME-NGFF image with its axes, pixel sizes, units and channels. Its axes are put into the order time, channel, space.
     A file with several images becomes a group of images. HDF5 and NPZ become a group with the same names.
 
     Args:
-        files: paths, or patterns of ``glob`` for stacks. Files of a stack are sorted by the numbers in their names.
+        files: paths, or patterns of ``glob`` or a directory for stacks, such as one file for each plane. The numbers in
+            the names are the positions along t, c and z, as ``source`` of the result states; these axes precede those
+            of the files. Files of an OME-TIFF that states its parts need not be named, except for one.
+        pattern: the names of the files of a stack, if their meaning is not clear: ``{t}``, ``{c}`` and ``{z}`` stand
+            for the position along an axis, ``*`` for any text, as in ``"*_{c}_{z}.tif"``.
         plain: copy the arrays as they are, without OME-NGFF metadata and without further levels.
         axes: the names of the dimensions of the file, such as ``["z", "y", "x"]``.
         scale, unit, name, levels, method, version: as for ``build_pyramid``. The scales are in the order of ``axes``.
@@ -81,7 +97,7 @@ def import_files(
     """
     allow_external = bool((storage_options or {}).get("allow_external"))
     # With a cache of its own: the one that is shared by default may have gigabytes.
-    opened = _open(_expanded(files), shape, dtype, offset, allow_external).store
+    opened = _open(_expanded(files), pattern, shape, dtype, offset, allow_external).store
     _check_complete(opened, plain or axes is not None)
     node = zarrfs.open(opened, mode="r", cache_size=memory)
     copying: dict[str, Any] = {
@@ -109,48 +125,59 @@ def import_files(
         "compressors": "auto" if compressors is None else compressors,
     }
     with node:
-        report = CopyReport()
-        images = {} if plain else find_images(node, skip_broken=skip_broken, report=report)
-        if isinstance(node, Array) and not plain and node.ndim in IMAGE_DIMENSIONS:
-            return build_pyramid(ordered_image(image_of_array(node), axes, scale, unit), target, **pyramid)
-        if not images:
-            other_method = None if method == "auto" else method
+        report = None if plain else _import_images(node, target, (axes, scale, unit), pyramid, skip_broken)
+        if report is None:
             _check_unused(
                 axes=axes,
                 scale=scale,
                 unit=unit,
                 name=name,
                 levels=levels,
-                method=other_method,
+                method=None if method == "auto" else method,
                 version=version,
             )
-            return convert(node, target, skip_broken=skip_broken, **copying)
-        if list(images) == [""]:
-            image = image_of_group(images[""])
-            if any(axis.direction for axis in image.axes):
-                logger.warning(
-                    "%s: the axes are not parallel to those of the body; their exact directions are in the attribute "
-                    "%r, which other programs may not know",
-                    image.array.store.url,
-                    ANATOMICAL_DIRECTIONS,
-                )
-            return build_pyramid(ordered_image(image, axes, scale, unit), target, **pyramid)
-        return _import_series(images, target, axes, scale, unit, pyramid, report)
+            report = convert(node, target, skip_broken=skip_broken, **copying)
+    if isinstance(opened, ForeignStore):
+        report.source = opened.description
+    return report
+
+
+def _import_images(
+    node: Array | Group,
+    target: str | os.PathLike[str],
+    geometry: Geometry,
+    pyramid: dict[str, Any],
+    skip_broken: bool,
+) -> CopyReport | None:
+    """Import the images at a node. None: there are none, and nothing was written."""
+    report = CopyReport()
+    images = find_images(node, skip_broken=skip_broken, report=report)
+    if isinstance(node, Array) and node.ndim in IMAGE_DIMENSIONS:
+        return build_pyramid(ordered_image(image_of_array(node), *geometry), target, **pyramid)
+    if not images:
+        return None
+    if list(images) != [""]:
+        return _import_series(images, target, geometry, pyramid, report)
+    image = image_of_group(images[""])
+    if any(axis.direction for axis in image.axes):
+        logger.warning(
+            "%s: the axes are not parallel to those of the body; their exact directions are in the attribute "
+            "%r, which other programs may not know",
+            image.array.store.url,
+            ANATOMICAL_DIRECTIONS,
+        )
+    return build_pyramid(ordered_image(image, *geometry), target, **pyramid)
 
 
 def _import_series(
     images: dict[str, Group],
     target: str | os.PathLike[str],
-    axes: Sequence[str] | None,
-    scale: Sequence[float] | None,
-    unit: str | None,
+    geometry: Geometry,
     pyramid: dict[str, Any],
     report: CopyReport,
 ) -> CopyReport:
     """Import the images of a file as members of a group. See https://ngff.openmicroscopy.org/0.5/#bf2raw"""
-    sources = {
-        path: ordered_image(image_of_group(group), axes, scale, unit) for path, group in images.items()
-    }
+    sources = {path: ordered_image(image_of_group(group), *geometry) for path, group in images.items()}
     # The dry run finds the errors of options before anything is written.
     for is_dry in (True,) if pyramid["dry_run"] else (True, False):
         report.clear()
@@ -198,7 +225,7 @@ def _check_complete(store: Store, is_accepted: bool) -> None:
 
 
 def _expanded(files: Sequence[str | os.PathLike[str]]) -> list[str]:
-    """Return the files that paths and patterns denote. A stack is sorted by the numbers in the names."""
+    """Return the files that paths, patterns or a directory denote, sorted by the numbers in the names."""
     found: list[str] = []
     for item in files:
         text = os.fspath(item)
@@ -206,13 +233,26 @@ def _expanded(files: Sequence[str | os.PathLike[str]]) -> list[str]:
         if not matches:
             raise LocationNotFoundError(f"{text}: no file matches the pattern")
         found += matches
+    if len(found) == 1 and os.path.isdir(found[0]) and not _is_hierarchy(found[0]):
+        return files_of_directory(found[0])
     if len(found) > 1:
         found = sorted(dict.fromkeys(found), key=natural_order)
     return found
 
 
+def _is_hierarchy(directory: str) -> bool:
+    try:
+        zarrfs.open(directory, mode="r", cache_size=0).store.close()
+    except (NodeNotFoundError, LocationNotFoundError):
+        return False
+    except ZarrError:
+        return True  # the error of opening it is the better one
+    return True
+
+
 def _open(
     files: list[str],
+    pattern: str | None,
     shape: Sequence[int] | None,
     dtype: npt.DTypeLike | None,
     offset: int,
@@ -221,11 +261,12 @@ def _open(
     """Open a file, or the files of a stack."""
     if not files:
         raise OptionError("no file was given")
-    if len(files) > 1:
-        other = next((file for file in files if not file.lower().endswith(IMAGE_SUFFIXES)), None)
-        if other is not None:
-            raise OptionError(f"{other}: only PNG and JPEG files can be imported together, as a stack")
-        return zarrfs.open(open_image_stack(files))
+    if len(files) > 1 or pattern is not None:
+        if shape is not None or dtype is not None:
+            raise OptionError(
+                "shape and dtype describe one raw file; raw files cannot be imported as a stack"
+            )
+        return zarrfs.open(open_stack(files, pattern, option("pattern", "*_{t}_{c}_{z}.tif")))
     (file,) = files
     if shape is not None or dtype is not None:
         if shape is None or dtype is None:

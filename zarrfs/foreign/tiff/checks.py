@@ -12,7 +12,15 @@ from xml.etree import ElementTree
 from zarrfs.engine.stores.regular_files import open_regular_file
 from zarrfs.errors import LocationError
 
-__all__ = ["check_expansion", "check_files", "check_pages", "ome_problem", "ome_root"]
+__all__ = [
+    "check_expansion",
+    "check_files",
+    "check_pages",
+    "image_files",
+    "metadata_file",
+    "ome_problem",
+    "ome_root",
+]
 
 MAX_XML = 1 << 26
 """The maximum number of characters of OME-XML. A longer document is not read."""
@@ -81,6 +89,37 @@ def _parsed_ome(file: Any) -> tuple[ElementTree.Element | None, str]:
         return ElementTree.fromstring(text), ""
     except (ElementTree.ParseError, ValueError) as error:
         return None, f"it is not valid XML: {error}"
+
+
+def metadata_file(file: Any, path: str) -> str | None:
+    """Return the path of the TIFF file that contains the OME-XML of a file which only refers to it (BinaryOnly).
+
+    None: the file contains its own OME-XML, or the other one is no TIFF file of the directory, or refers to others.
+    """
+    name = _metadata_name(file)
+    if not name or os.path.basename(name) != name or not name.lower().endswith((".tif", ".tiff")):
+        return None
+    other = os.path.join(os.path.dirname(path), name)
+    return other if name != os.path.basename(path) and os.path.isfile(other) else None
+
+
+def _metadata_name(file: Any) -> str | None:
+    root = ome_root(file)
+    elements = () if root is None else root
+    return next(
+        (
+            element.get("MetadataFile")
+            for element in elements
+            if element.tag.rpartition("}")[2] == "BinaryOnly"
+        ),
+        None,
+    )
+
+
+def image_files(file: Any, path: str) -> list[str]:
+    """Return the names of the files that contain the images, if the OME-XML of a file states several."""
+    names = list(dict.fromkeys([os.path.basename(path), *_ome_files(file)]))
+    return names if len(names) > 1 else []
 
 
 def check_files(file: Any, path: str, tifffile: Any) -> None:

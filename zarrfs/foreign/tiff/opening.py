@@ -19,7 +19,14 @@ from zarrfs.errors import LocationError, UnsupportedError, ZarrError
 from zarrfs.foreign.contiguous import ContiguousValues, path_stamp
 from zarrfs.foreign.foreign_array import CHUNK_NBYTES, ForeignArray, is_presentable, plane_chunks
 from zarrfs.foreign.foreign_store import ForeignStore
-from zarrfs.foreign.tiff.checks import check_expansion, check_files, check_pages, ome_problem
+from zarrfs.foreign.tiff.checks import (
+    check_expansion,
+    check_files,
+    check_pages,
+    image_files,
+    metadata_file,
+    ome_problem,
+)
 from zarrfs.foreign.tiff.metadata import image_attributes
 from zarrfs.logs import logger
 from zarrfs.plugins import install_hint
@@ -27,17 +34,22 @@ from zarrfs.plugins import install_hint
 __all__ = ["open_tiff"]
 
 MAX_SERIES = 10_000
+
+MAX_OPEN_FILES = 32
+"""The maximum number of open files of a data set of many files, besides the first one."""
+
 SEPARATE = 2
 """The value of the tag PlanarConfiguration for samples in separate planes."""
 
 
-def open_tiff(path: str, *, is_complete: bool = False) -> ForeignStore:
+def open_tiff(path: str, *, is_complete: bool = False, may_refer: bool = True) -> ForeignStore:
     """Return a store with the images of a TIFF file: one image at the root, or several as series.
 
-    Files of the same directory that contain parts of the images are read too. Planes that OME-XML does not list, or
-    that the file lacks, read as zeros, with a warning. If the OME-XML is not valid, the pages are presented without it,
-    and ``ignored_metadata`` of the store states the reason. With ``is_complete`` such planes and other files are
-    errors, and ``path`` may be a link to a file without a name.
+    Files of the same directory that contain parts of the images are read too, and are the ``files`` of the store. If
+    the OME-XML is in another TIFF file of the directory, that one is opened (``may_refer``). Planes that OME-XML does
+    not list, or that the file lacks, read as zeros, with a warning. If the OME-XML is not valid, the pages are
+    presented without it, and ``ignored_metadata`` of the store states the reason. With ``is_complete`` such planes and
+    other files are errors, and ``path`` may be a link to a file without a name.
 
     Raises LocationError if a file is damaged, missing or in another directory, or tifffile is missing, and
     UnsupportedError if nothing in it can be displayed.
@@ -49,6 +61,11 @@ def open_tiff(path: str, *, is_complete: bool = False) -> ForeignStore:
     try:
         with _reported_errors() as reported:
             file = tifffile.TiffFile(stream if is_complete else path)
+            master = metadata_file(file, path) if may_refer and not is_complete else None
+            if master is not None:
+                file.close()
+                stream.close()
+                return open_tiff(master, may_refer=False)
             reader = _Reader(tifffile, file, path, stream, is_complete)
             if not len(file.pages):
                 raise LocationError(
@@ -68,6 +85,7 @@ def open_tiff(path: str, *, is_complete: bool = False) -> ForeignStore:
         reason = f"{type(error).__name__}: {error}" if isinstance(error, LookupError) else error
         raise LocationError(f"{path} cannot be read as TIFF: {reason}") from error
     store = ForeignStore(f"file://{path}", nodes, lambda: path_stamp(path), reader.close)
+    store.files = tuple(os.path.join(os.path.dirname(path), name) for name in image_files(file, path))
     if problem:
         store.ignored_metadata = (
             f"{path}: the OME-XML is ignored, because {problem}; the order of the dimensions, pixel sizes and channels "
@@ -106,6 +124,8 @@ class _Reader:
         self._lock = threading.Lock()
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self._is_closed = False
+        self._handles: dict[int, Any] = {}
+        """The open handles of other files of the data set, in the order of their use."""
 
     def close(self) -> None:
         """Close the file, and the other files of the data set."""
@@ -115,6 +135,17 @@ class _Reader:
                 self._file.close()
                 self._stream.close()
                 os.close(self._fd)
+
+    def _use(self, handle: Any) -> None:
+        """Open the handle of another file of the data set, and close the one that was not used for longest."""
+        if handle is self._file.filehandle:
+            return
+        if handle.closed:
+            handle.open()
+        self._handles.pop(id(handle), None)
+        self._handles[id(handle)] = handle
+        if len(self._handles) > MAX_OPEN_FILES:
+            self._handles.pop(next(iter(self._handles))).close()
 
     def nodes(self) -> dict[str, Any]:
         """Return the images as nodes of a hierarchy. Raises ZarrError."""
@@ -256,8 +287,7 @@ class _Reader:
             if not count:
                 return None
             handle = page.parent.filehandle
-            if handle.closed:
-                handle.open()
+            self._use(handle)
             if offset + count > handle.size:
                 raise OSError(0, f"the file ends after {handle.size} bytes; expected {offset + count}")
             handle.seek(offset)

@@ -49,6 +49,7 @@ class CopyReport(list[str]):
         skipped: the reason for each member of the source that is not in the copy, by path. Empty unless
             ``skip_broken`` is given.
         estimates: in a dry run, the estimated cost of copying each array.
+        source: how several files were put together to the source, or an empty string.
         workers: the statistics of each worker of a Dask cluster, by its address.
     """
 
@@ -56,6 +57,7 @@ class CopyReport(list[str]):
         super().__init__()
         self.skipped: dict[str, str] = {}
         self.estimates: list[ArrayEstimate] = []
+        self.source = ""
         self.workers: dict[str, WorkerStatistics] = {}
 
 
