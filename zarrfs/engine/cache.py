@@ -352,7 +352,7 @@ def available_memory(groups: str = "/proc/self/cgroup", limits: str = "/sys/fs/c
         names = [each for each in path.split("/") if each not in ("", "..")]
         for depth in range(len(names) + 1):
             try:
-                with open(os.path.join(directory, *names[:depth], name), encoding="ascii") as file:
+                with open(os.path.join(directory, *names[:depth], name), "rb") as file:
                     size = min(size, int(file.read()))
             except (OSError, ValueError):  # There is no such file, or no limit ("max").
                 continue
