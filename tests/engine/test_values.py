@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
+import numcodecs
 import numpy as np
 import pandas as pd
 import pytest
@@ -279,9 +280,72 @@ def test_small_integers_do_not_wrap(name: str, low: int, high: int) -> None:
     assert array[...].astype(int).tolist() == [high, low]
 
 
+MASKED = np.ma.array([1, 2], mask=[False, True])
+
+MASKED_WAYS: dict[str, Callable[[zarrfs.Array], object]] = {
+    "brackets": lambda z: z.__setitem__(slice(0, 2), MASKED),
+    "a scalar": lambda z: z.__setitem__(0, np.ma.masked),
+    "oindex": lambda z: z.oindex.__setitem__([0, 3], MASKED),
+    "vindex": lambda z: z.vindex.__setitem__([0, 3], MASKED),
+    "blocks": lambda z: z.blocks.__setitem__(0, MASKED),
+    "append": lambda z: z.append(MASKED),
+    "append objects": lambda z: z.append(MASKED.astype(object)),
+}
+
+
+@pytest.mark.parametrize("way", MASKED_WAYS)
+def test_masked_elements_are_refused_and_change_nothing(way: str) -> None:
+    store = MemoryStore()
+    array = zarrfs.create_array(store, data=np.array([1, 2, 3, 4], "i2"), chunks=2)
+    before = dict(store.values)
+    with pytest.raises(DataError, match=r"1 elements are masked.*value\.filled"):
+        MASKED_WAYS[way](array)
+    assert store.values == before
+    array[:2] = np.ma.array([7, 8])  # no element is masked
+    assert array[:].tolist() == [7, 8, 3, 4]
+
+
+def test_masked_data_and_fill_values_create_nothing() -> None:
+    store = MemoryStore()
+    for create in (
+        lambda: zarrfs.create_array(store, data=MASKED),
+        lambda: zarrfs.create_array(store, data=MASKED.astype(object), dtype=str),
+        lambda: zarrfs.array(MASKED, store=store),
+        lambda: zarrfs.save(store, MASKED),
+    ):
+        with pytest.raises(DataError, match="are masked"):
+            create()
+    with pytest.raises(FillValueError, match="are masked"):
+        zarrfs.create_array(store, shape=3, dtype="i2", fill_value=np.ma.masked)
+    assert not store.values
+    assert zarrfs.array(np.ma.array([1, 2]))[:].tolist() == [1, 2]
+
+
+def test_a_dtype_without_a_length_is_refused() -> None:
+    for dtype in ("V", np.void, np.dtype("V0")):
+        with pytest.raises(zarrfs.UnsupportedError, match="has no length"):
+            zarrfs.create_array({}, shape=3, dtype=dtype)
+    values = np.array([b"ab", b"cd"], "V2")
+    assert zarrfs.create_array({}, data=values)[:].tolist() == values.tolist()
+
+
+def test_none_is_no_array_of_variable_length() -> None:
+    array = zarrfs.create_array(
+        {}, shape=2, dtype=object, zarr_format=2, filters=[numcodecs.VLenArray("i4")], fill_value=0
+    )
+    with pytest.raises(zarrfs.ChunkEncodeError, match="None is not an array"):
+        array[:] = np.array([np.array([1], "i4"), None], object)
+
+
 @pytest.mark.parametrize("shards", [None, 4])
 def test_strings_are_checked_before_the_first_chunk_is_written(shards: int | None) -> None:
-    for dtype, good, wrong in ((str, "a", b"a"), (str, "a", 1.5), (bytes, b"a", "a")):
+    for dtype, good, wrong in (
+        (str, "a", b"a"),
+        (str, "a", 1.5),
+        (bytes, b"a", "a"),
+        (str, "a", None),
+        (bytes, b"a", None),
+    ):
         store = MemoryStore()
         array = zarrfs.create_array(store, data=[good] * 8, dtype=dtype, chunks=2, shards=shards)
         before = dict(store.values)

@@ -1,7 +1,8 @@
 """Conversion of user-supplied values to NumPy arrays of an array's data type, by the rules of NumPy 2. Pure functions.
 
 Python numbers, and lists of them, must be in the range of the data type. NumPy arrays and scalars are cast as in a
-NumPy assignment, which may wrap or round. Elements of variable length are checked before anything is written.
+NumPy assignment, which may wrap or round. Elements of variable length are checked before anything is written. Missing
+values, which the encodings cannot represent, are refused: masked elements, and None among strings or bytes.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from zarrfs.errors import DataError, DataShapeError, FillValueError, SelectionEr
 __all__ = [
     "as_values",
     "assign_fields",
+    "check_unmasked",
     "converted",
     "describe_value",
     "fill_scalar",
@@ -31,10 +33,10 @@ SMALL_INTEGER_RANGES = {"int2": (-2, 1), "int4": (-8, 7), "uint2": (0, 3), "uint
 """The ranges of the ml_dtypes integers. ml_dtypes wraps Python numbers for which NumPy raises OverflowError."""
 
 VARIABLE_LENGTH_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str, type(None)),
-    "bytes": (bytes, bytearray, memoryview, type(None)),
+    "string": (str,),
+    "bytes": (bytes, bytearray, memoryview),
 }
-"""The accepted Python types of variable-length elements. None is stored as an empty element."""
+"""The accepted Python types of variable-length elements."""
 
 EMPTY_ELEMENTS: dict[str, Any] = {"string": "", "bytes": b""}
 """The variable-length elements that a fill value of 0 means, as in ``numpy.zeros(3, str)``."""
@@ -71,6 +73,16 @@ def writable_memory(buffer: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
     if not view.flags.writeable:
         raise SelectionError(f"buffer must be writable, found {type(buffer).__name__}, which is read-only")
     return view
+
+
+def check_unmasked(value: Any) -> None:
+    """Raise TypeError if a value is a masked array with masked elements."""
+    count = int(np.ma.getmaskarray(value).sum()) if isinstance(value, np.ma.MaskedArray) else 0
+    if count:
+        raise TypeError(
+            f"{count} elements are masked, which Zarr does not represent; store value.filled(...), "
+            "and the mask as an array of its own if it is needed"
+        )
 
 
 def as_values(value: Any, data_type: DataType, shape: tuple[int, ...], where: str) -> Array:
@@ -141,6 +153,7 @@ def fill_scalar(value: Any, data_type: DataType) -> Any:
     """
     dtype = data_type.numpy
     try:
+        check_unmasked(value)
         if dtype.hasobject:
             if type(value) is int and value == 0 and data_type.name in EMPTY_ELEMENTS:
                 return EMPTY_ELEMENTS[data_type.name]
@@ -167,6 +180,7 @@ def _type_name(data_type: DataType) -> str:
 
 def _converted(value: Any, dtype: np.dtype[Any]) -> Array:
     """Return ``value`` with a fixed-size dtype. NumPy arrays are cast; other values are checked."""
+    check_unmasked(value)
     if isinstance(value, np.ndarray):
         return value.astype(dtype, copy=False)
     if isinstance(value, np.generic):
@@ -191,6 +205,7 @@ def _check_range(array: Array, bounds: tuple[int, int], dtype: np.dtype[Any]) ->
 
 
 def _objects(value: Any, data_type: DataType, shape: tuple[int, ...]) -> Array:
+    check_unmasked(value)
     if hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
         value = np.asarray(value)
     is_element = isinstance(value, np.ndarray) and shape == () and value.dtype.kind in "biufcmM"
@@ -214,7 +229,10 @@ def _check_variable(values: list[Any], data_type: DataType) -> None:
     invalid = [v for v in values if not isinstance(v, expected) and not (type(v) is int and v == 0)]
     if invalid:
         expected_type = "a string" if data_type.name == "string" else "bytes"
-        raise TypeError(f"expected {expected_type}, found {describe_value(invalid[0])}")
+        hint = (
+            "; use an empty element, or another one that means a missing value" if invalid[0] is None else ""
+        )
+        raise TypeError(f"expected {expected_type}, found {describe_value(invalid[0])}{hint}")
 
 
 def _object_array(value: Any, shape: tuple[int, ...]) -> Array:

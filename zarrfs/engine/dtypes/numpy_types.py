@@ -53,6 +53,10 @@ def data_type_from_numpy(dtype: Any) -> DataType:
     if numpy.kind in "US" and numpy.itemsize == 0:
         # np.dtype(str) and "U" have no length: the elements have variable length.
         return data_type_from_v3("string" if numpy.kind == "U" else "bytes", "dtype")
+    if numpy.itemsize == 0 and numpy.kind == "V" and numpy.names is None and numpy.subdtype is None:
+        raise UnsupportedError(
+            f"{dtype!r} has no length, so that elements would have no bytes; state the number of bytes, as in 'V8'"
+        )
     return data_type_of(numpy)
 
 

@@ -123,6 +123,14 @@ class VlenArrayCodec(NumcodecsObjectCodec):
         if not spec.dtype.hasobject:
             raise MetadataError(f"codec 'vlen-array' needs arrays as elements, found {spec.dtype}")
 
+    def encode(self, array: Array, spec: ChunkSpec) -> Buffer:
+        # Elements that were never set are the fill value. numcodecs encodes None as an array without elements.
+        if spec.fill_value is not None and any(element is None for element in array.flat):
+            raise CodecError(
+                "None is not an array; use an empty array, or another one that means a missing value"
+            )
+        return super().encode(array, spec)
+
     def decode(self, data: Buffer, spec: ChunkSpec) -> Array:
         return objects(split(data, spec.size, self._element), spec.shape)
 
