@@ -24,6 +24,7 @@ def _no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
         ("https://user:secret@host/a.zarr", "https://host/a.zarr"),
         ("https://token@host:80/a?sig=x&y=z", "https://host:80/a"),
         ("failed: url='https://host/a.zarr?sig=x' (403)", "failed: url='https://host/a.zarr' (403)"),
+        ("file:///a?b::https://host/c?sig=x", "file:///a?b::https://host/c"),
         ("zip://in/it::https://u:p@host/a.zip?sig=x", "zip://in/it::https://host/a.zip"),
         ("simplecache::s3://key:secret@bucket/a", "simplecache::s3://bucket/a"),
         ("redis://:secret@host:6379/0", "redis://host:6379/0"),

@@ -7,6 +7,7 @@ registered as secret, such as passwords among storage options.
 from __future__ import annotations
 
 import re
+import string
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -26,7 +27,10 @@ REPLACEMENT = "***"
 
 USER_INFORMATION = re.compile(r"(://)[^\s/'\"<>]*@")
 
-QUERY = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)(://[^\s?'\"<>]*)\?[^\s'\"<>]*")
+WORD = re.compile(r"[^\s'\"<>]+")
+"""Text that can be a URL, or URLs that are chained with ``::``."""
+
+SCHEME_CHARACTERS = string.ascii_letters + string.digits + "+.-"
 
 LOCAL_SCHEMES = frozenset({"file", "local", "sqlite", "dbm", "lmdb", "temporary"})
 """URLs with these schemes contain a path. A question mark is part of it."""
@@ -73,7 +77,10 @@ def _register(secret: str) -> None:
 
 
 def hide_credentials(text: str) -> str:
-    """Return the text without user information and queries of URLs, and without the registered secrets."""
+    """Return the text without user information and queries of URLs, and without the registered secrets.
+
+    The time is proportional to the length of the text, which can be a document of megabytes.
+    """
     if _secrets:
         with _lock:
             secrets = sorted(_secrets, key=len, reverse=True)
@@ -81,7 +88,21 @@ def hide_credentials(text: str) -> str:
             text = text.replace(secret, REPLACEMENT)
     if "://" not in text:
         return text
-    text = USER_INFORMATION.sub(r"\1", text)
-    return QUERY.sub(
-        lambda found: found[0] if found[1].lower() in LOCAL_SCHEMES else found[1] + found[2], text
-    )
+    return WORD.sub(_without_query, USER_INFORMATION.sub(r"\1", text))
+
+
+def _without_query(found: re.Match[str]) -> str:
+    """Return a word without the query that follows a URL of a server."""
+    word = found[0]
+    start = 0
+    has_server = False
+    for mark in re.finditer(r"://|\?", word):
+        if mark[0] == "://":
+            # Characters before the previous mark are not examined again: no scheme contains a character of a mark.
+            before = word[start : mark.start()]
+            scheme = before[len(before.rstrip(SCHEME_CHARACTERS)) :].lstrip(string.digits + "+.-")
+            has_server = has_server or (bool(scheme) and scheme.lower() not in LOCAL_SCHEMES)
+        elif has_server:
+            return word[: mark.start()]
+        start = mark.end()
+    return word

@@ -83,6 +83,14 @@ def test_mutated_documents_return_a_node_or_raise_a_zarr_error(seed: int) -> Non
     assert outcome["read"] > 200
 
 
+def test_a_megabyte_of_text_in_a_document_has_a_short_message() -> None:
+    command = [sys.executable, "-m", "tests.faults.long_texts"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    last = done.stderr.strip().splitlines()[-1:]
+    assert done.returncode == 0, f"the process exited with {done.returncode} at {last}"
+    assert json.loads(done.stdout) == []
+
+
 @pytest.fixture(scope="module")
 def file_outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return run_child("files", tmp_path_factory.mktemp("files"))

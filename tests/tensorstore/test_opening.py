@@ -69,7 +69,7 @@ def test_delete_existing_deletes_only_for_a_valid_spec(tmp_path: Path) -> None:
         ({"open": False}, "either open or create"),
         ({"assume_metadata": True, "create": True, "open": False}, "assume_metadata"),
         ({"open": 1}, "open: expected true or false"),
-        ({"colour": 1}, "colour: unknown member"),
+        ({"colour": 1}, "spec/colour: unknown key"),
         ({"recheck_cached_data": "often"}, "recheck_cached_data"),
         ({"cache_pool": "no_pool"}, "cache_pool"),
         ({"cache_pool": "cache_pool#mine"}, "cache_pool#mine"),

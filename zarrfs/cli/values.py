@@ -63,6 +63,9 @@ WHOLE_DIMENSION = -1
 INTEGER_PATTERN = r"[0-9]{1,18}"
 """A non-negative integer that fits into 64 bits."""
 
+SIZE_PATTERN = r"(\d{1,18}(?:\.\d{1,18})?)\s*([kmgt]?)(?:i?b)?"
+"""A number of bytes, with a unit."""
+
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
@@ -89,8 +92,7 @@ class SizeType(click.ParamType):  # type: ignore[type-arg]  # generic only to ne
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
-        pattern = r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*([kmgt]?)(?:i?b)?\s*"
-        match = re.fullmatch(pattern, str(value), re.IGNORECASE | re.ASCII)
+        match = re.fullmatch(SIZE_PATTERN, str(value).strip(), re.IGNORECASE | re.ASCII)
         if match is None:
             self.fail(
                 f"{short_repr(value)} is not a size; expected a number of bytes such as 500M or 2GiB",

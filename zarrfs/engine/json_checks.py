@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from zarrfs.errors import MetadataError
+from zarrfs.text import MAX_VALUE, safe_text
 
 __all__ = [
     "MAX_LENGTH",
@@ -35,6 +36,9 @@ MAX_RANK = 64
 MAX_LENGTH = 2**63 - 1
 """The maximum length of a dimension: indices are signed 64-bit integers."""
 
+MAX_NAMES = 600
+"""The maximum length of the names that are expected instead of an unknown one, in characters."""
+
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (bool, "a boolean"),
     ((int, float), "a number"),
@@ -57,12 +61,14 @@ def describe_json(value: Any) -> str:
         text = json.dumps(value)
     except (TypeError, ValueError, RecursionError):
         return kind
-    return f"{text if len(text) <= 80 else text[:77] + '...'} ({kind})"
+    return f"{safe_text(text, MAX_VALUE)} ({kind})"
 
 
 def pointer(where: str, *parts: str | int) -> str:
     """Return ``where`` extended by the parts of a JSON pointer, escaped according to RFC 6901."""
-    return where + "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+    return where + "".join(
+        "/" + safe_text(str(part), MAX_VALUE).replace("~", "~0").replace("/", "~1") for part in parts
+    )
 
 
 def unexpected_value(where: str, expected: str, value: Any, advice: str = "") -> MetadataError:
@@ -88,7 +94,7 @@ def expect_list(value: Any, where: str, expected: str = "a list") -> Sequence[An
 
 def expect_string(value: Any, where: str, choices: Collection[str] | None = None) -> str:
     """Return the value if it is a string and, if ``choices`` are given, one of them. Raises MetadataError."""
-    expected = "a string" if choices is None else "one of " + ", ".join(f'"{choice}"' for choice in choices)
+    expected = "a string" if choices is None else f"one of {_quoted(choices)}"
     if not isinstance(value, str) or (choices is not None and value not in choices):
         raise unexpected_value(where, expected, value)
     return value
@@ -140,11 +146,16 @@ def expect_shape(value: Any, where: str, low: int = 0) -> tuple[int, ...]:
     )
 
 
+def _quoted(names: Collection[str]) -> str:
+    # The names can be those of the fields of a structured data type, which come from a document.
+    return safe_text(", ".join(f'"{name}"' for name in names), MAX_NAMES)
+
+
 def check_keys(value: Mapping[str, Any], where: str, known: Collection[str]) -> None:
     """Raise MetadataError if the object has a key that is not in ``known``."""
     for key in value:
         if key not in known:
-            names = ", ".join(f'"{name}"' for name in known) or "no key at all"
+            names = _quoted(known) or "no key at all"
             raise MetadataError(f"{pointer(where, key)}: unknown key, expected {names}")
 
 

@@ -14,6 +14,7 @@ from zarrfs.engine.codecs.registry import ALIASES, codec_class
 from zarrfs.engine.dtypes import DataType, data_type_from_numpy
 from zarrfs.engine.json_checks import expect_object
 from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.text import short_repr
 
 __all__ = ["chain_from_json", "check_chain", "complete_chain", "is_sharded", "merge_chains", "sharding_shape"]
 
@@ -35,18 +36,20 @@ def chain_from_json(value: Any, where: str) -> Chain:
     ``where``.
     """
     if not isinstance(value, Sequence) or isinstance(value, str):
-        raise MetadataError(f"{where}: expected a list of codecs, found {value!r}")
+        raise MetadataError(f"{where}: expected a list of codecs, found {short_repr(value)}")
     chain: Chain = []
     for position, given in enumerate(value):
         entry: Any = {"name": given} if isinstance(given, str) else given
         if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
-            raise MetadataError(f"{where}/{position}: expected a codec or its name, found {given!r}")
+            raise MetadataError(
+                f"{where}/{position}: expected a codec or its name, found {short_repr(given)}"
+            )
         configuration = entry.get("configuration", {})
         configuration = expect_object(configuration, f"{where}/{position}/configuration")
         name = str(ALIASES.get(entry["name"], entry["name"]))
         codec_type = codec_class(name)
         if codec_type is None:
-            raise UnsupportedError(f"{where}/{position}: codec {name!r} is not supported")
+            raise UnsupportedError(f"{where}/{position}: codec {short_repr(name)} is not supported")
         options = dict(configuration)
         for key in CHAIN_MEMBERS:
             if name == SHARDING and key in options:
@@ -115,7 +118,9 @@ def check_chain(expected: Chain, stored: Chain, where: str) -> None:
 
 def _check_entry(expected: Entry, stored: Entry, where: str) -> None:
     if expected["name"] != stored["name"]:
-        raise MetadataError(f"{where}: expected codec {expected['name']!r}, found {stored['name']!r}")
+        raise MetadataError(
+            f"{where}: expected codec {short_repr(expected['name'])}, found {short_repr(stored['name'])}"
+        )
     for key, value in expected["configuration"].items():
         actual = stored["configuration"].get(key)
         path = f"{where}/{expected['name']}/{key}"
@@ -126,7 +131,7 @@ def _check_entry(expected: Entry, stored: Entry, where: str) -> None:
             value = _order(value, len(actual))
             actual = list(actual)
         if value != actual:
-            raise MetadataError(f"{path}: expected {value!r}, found {actual!r}")
+            raise MetadataError(f"{path}: expected {short_repr(value)}, found {short_repr(actual)}")
 
 
 def _order(value: Any, rank: int) -> Any:
@@ -157,7 +162,9 @@ def merge_chains(one: Chain | None, other: Chain | None, where: str) -> Chain | 
 
 def _merge_entries(one: Entry, other: Entry, where: str) -> Entry:
     if one["name"] != other["name"]:
-        raise MetadataError(f"{where}: conflicting codecs {one['name']!r} and {other['name']!r}")
+        raise MetadataError(
+            f"{where}: conflicting codecs {short_repr(one['name'])} and {short_repr(other['name'])}"
+        )
     options = dict(one["configuration"])
     for key, value in other["configuration"].items():
         if key not in options:
@@ -166,7 +173,7 @@ def _merge_entries(one: Entry, other: Entry, where: str) -> Entry:
             options[key] = merge_chains(options[key], value, f"{where}/{one['name']}/{key}")
         elif options[key] != value:
             raise MetadataError(
-                f"{where}/{one['name']}/{key}: conflicting values {options[key]!r} and {value!r}"
+                f"{where}/{one['name']}/{key}: conflicting values {short_repr(options[key])} and {short_repr(value)}"
             )
     return {"name": one["name"], "configuration": options}
 

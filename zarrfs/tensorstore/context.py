@@ -13,6 +13,7 @@ from zarrfs.engine.model import NodeSpec
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError
+from zarrfs.text import short_repr
 
 __all__ = ["Context", "MetadataCache"]
 
@@ -113,7 +114,9 @@ class Context:
         if reference is None:
             reference = name
         if not isinstance(reference, str) or reference.partition("#")[0] != name:
-            raise MetadataError(f"{name}: expected an object or the name of a resource, found {reference!r}")
+            raise MetadataError(
+                f"{name}: expected an object or the name of a resource, found {short_repr(reference)}"
+            )
         with self._lock:
             if isinstance(self._spec.get(reference), Mapping):
                 key = f"{kind or name} {reference}"
@@ -130,7 +133,9 @@ class Context:
 def _bytes_limit(value: Mapping[str, Any], where: str) -> int:
     limit = value.get("total_bytes_limit", 0)
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
-        raise MetadataError(f"{where}/total_bytes_limit: expected an integer of at least 0, found {limit!r}")
+        raise MetadataError(
+            f"{where}/total_bytes_limit: expected an integer of at least 0, found {short_repr(limit)}"
+        )
     return limit
 
 
@@ -147,5 +152,7 @@ def _limit(value: Mapping[str, Any], where: str) -> int | None:
     if limit == "shared":
         return None
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise MetadataError(f"{where}/limit: expected 'shared' or an integer of at least 1, found {limit!r}")
+        raise MetadataError(
+            f"{where}/limit: expected 'shared' or an integer of at least 1, found {short_repr(limit)}"
+        )
     return limit

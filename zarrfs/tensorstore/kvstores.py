@@ -12,6 +12,7 @@ from zarrfs.engine.locations import open_store
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError, MetadataError
 from zarrfs.tensorstore.context import Context
+from zarrfs.text import short_repr
 
 __all__ = ["open_kvstore", "spec_of_url"]
 
@@ -24,7 +25,9 @@ def spec_of_url(url: str) -> dict[str, Any]:
     for part in rest:
         scheme, _, path = part.partition(":")
         if spec is not None:
-            raise MetadataError(f"{url}: expected nothing after driver {spec['driver']!r}, found {part!r}")
+            raise MetadataError(
+                f"{url}: expected nothing after driver {short_repr(spec['driver'])}, found {short_repr(part)}"
+            )
         if scheme == "zip":
             kvstore = {"driver": "zip", "base": kvstore, "path": unquote(path)}
         else:
@@ -47,7 +50,7 @@ def open_kvstore(spec: Any, path: str, mode: str, context: Context) -> tuple[Sto
         return open_store(url, mode=mode, storage_options=options)
     if driver not in DRIVERS:
         known = ", ".join([*DRIVERS, *SERVERS])
-        raise MetadataError(f"kvstore/driver: expected one of {known}, found {driver!r}")
+        raise MetadataError(f"kvstore/driver: expected one of {known}, found {short_repr(driver)}")
     return DRIVERS[driver](spec, inner, mode, context)
 
 
@@ -57,7 +60,9 @@ def _kvstore_of_url(url: str) -> dict[str, Any]:
         return kvstore
     scheme, separator, rest = url.partition("://")
     if not separator:
-        raise MetadataError(f"kvstore: {url!r} is not a URL; expected for example file:///data/image.zarr/")
+        raise MetadataError(
+            f"kvstore: {short_repr(url)} is not a URL; expected for example file:///data/image.zarr/"
+        )
     if scheme in ("s3", "gs"):
         bucket, _, path = rest.partition("/")
         return {"driver": "gcs" if scheme == "gs" else "s3", "bucket": bucket, "path": unquote(path)}
@@ -71,7 +76,7 @@ def _kvstore_of_url(url: str) -> dict[str, Any]:
 def _text(spec: Mapping[str, Any], name: str, default: str | None = None) -> str:
     value = spec.get(name, default)
     if not isinstance(value, str):
-        raise MetadataError(f"kvstore/{name}: expected a string, found {value!r}")
+        raise MetadataError(f"kvstore/{name}: expected a string, found {short_repr(value)}")
     return value
 
 
@@ -126,7 +131,9 @@ def _zip(spec: Mapping[str, Any], path: str, mode: str, context: Context) -> tup
         store, inner = open_store(_text(base, "path"), mode=mode)
         return store, normalize_path("/".join(part for part in (inner, path) if part))
     if driver not in SERVERS:
-        raise MetadataError(f"kvstore/base: expected a key-value store that holds a zip file, found {base!r}")
+        raise MetadataError(
+            f"kvstore/base: expected a key-value store that holds a zip file, found {short_repr(base)}"
+        )
     url, options = SERVERS[driver](base, _text(base, "path", "").strip("/"))
     if mode != "r":
         raise LocationError(f"{url}: a remote zip file is read-only")

@@ -17,6 +17,7 @@ from zarrfs.tensorstore.codecs import (
 from zarrfs.tensorstore.metadata import FORMATS, V3_DRIVER, ArrayConstraints, fill_of, inner_order_of
 from zarrfs.tensorstore.schema import Schema
 from zarrfs.tensorstore.units import units_from_json
+from zarrfs.text import short_repr
 
 __all__ = ["check_array"]
 
@@ -69,7 +70,7 @@ def check_array(array: Array, constraints: ArrayConstraints) -> None:
             raise differs("dimension_units", schema.units, array.dimension_units)
     for name, value in constraints.attributes.items():
         if spec.attributes.get(name) != value:
-            raise differs(f"attribute {name!r}", value, spec.attributes.get(name))
+            raise differs(f"attribute {short_repr(name)}", value, spec.attributes.get(name))
     if constraints.keys is not None:
         keys = chunk_key_encoding_from_json(constraints.keys, "metadata/chunk_key_encoding")
         if keys != spec.chunk_key_encoding:

@@ -22,7 +22,7 @@ from zarrfs.engine.dtypes import (
     fill_from_v3,
 )
 from zarrfs.engine.formats.v3_arrays import ARRAY_KEYS
-from zarrfs.engine.json_checks import expect_object, expect_shape
+from zarrfs.engine.json_checks import check_keys, expect_object, expect_shape, pointer
 from zarrfs.errors import MetadataError
 from zarrfs.tensorstore.codecs import (
     Chain,
@@ -31,6 +31,7 @@ from zarrfs.tensorstore.codecs import (
 )
 from zarrfs.tensorstore.schema import GridConstraints, Schema, merge_schemas, schema_from_json
 from zarrfs.tensorstore.units import units_from_json
+from zarrfs.text import short_repr
 
 __all__ = ["FORMATS", "V3_DRIVER", "ArrayConstraints", "constraints_from_json", "fill_of", "inner_order_of"]
 
@@ -77,7 +78,9 @@ class ArrayConstraints:
         while codec is not None:
             driver = codec.get("driver", self.driver)
             if FORMATS.get(driver) != FORMATS[self.driver]:
-                raise MetadataError(f"codec/driver: expected {self.driver!r}, found {driver!r}")
+                raise MetadataError(
+                    f"codec/driver: expected {short_repr(self.driver)}, found {short_repr(driver)}"
+                )
             if "codecs" in codec:
                 chain = merge_chains(chain, chain_from_json(codec["codecs"], "codecs"), "codecs")
             codec = codec.get("and")
@@ -99,10 +102,14 @@ def _from_v3(driver: str, metadata: Mapping[str, Any]) -> ArrayConstraints:
         if name not in ARRAY_KEYS and not (
             isinstance(value, Mapping) and value.get("must_understand") is False
         ):
-            raise MetadataError(f"metadata/{name}: unknown member; expected one of {', '.join(ARRAY_KEYS)}")
+            raise MetadataError(
+                f"{pointer('metadata', name)}: unknown member; expected one of {', '.join(ARRAY_KEYS)}"
+            )
     for name, only in (("zarr_format", 3), ("node_type", "array")):
         if metadata.get(name, only) != only:
-            raise MetadataError(f"metadata/{name}: expected {only!r}, found {metadata[name]!r}")
+            raise MetadataError(
+                f"metadata/{name}: expected {short_repr(only)}, found {short_repr(metadata[name])}"
+            )
     if metadata.get("storage_transformers"):
         raise MetadataError("metadata/storage_transformers: storage transformers are not supported")
     attributes = dict(_mapping(metadata, "attributes"))
@@ -141,18 +148,15 @@ def _chunk_shape(grid: Any) -> tuple[int, ...]:
     if grid is None:
         return ()
     if not isinstance(grid, Mapping) or grid.get("name", "regular") != "regular":
-        raise MetadataError(f"metadata/chunk_grid: expected a regular grid, found {grid!r}")
+        raise MetadataError(f"metadata/chunk_grid: expected a regular grid, found {short_repr(grid)}")
     shape = _mapping(grid, "configuration").get("chunk_shape", ())
     return expect_shape(shape, "metadata/chunk_grid/configuration/chunk_shape")
 
 
 def _from_v2(driver: str, metadata: Mapping[str, Any]) -> ArrayConstraints:
-    for name in metadata:
-        if name not in (*V2_SCHEMA, *V2_MEMBERS):
-            known = ", ".join((*V2_SCHEMA, *V2_MEMBERS))
-            raise MetadataError(f"metadata/{name}: unknown member; expected one of {known}")
+    check_keys(metadata, "metadata", (*V2_SCHEMA, *V2_MEMBERS))
     if metadata.get("zarr_format", 2) != 2:
-        raise MetadataError(f"metadata/zarr_format: expected 2, found {metadata['zarr_format']!r}")
+        raise MetadataError(f"metadata/zarr_format: expected 2, found {short_repr(metadata['zarr_format'])}")
     dtype = None
     if "dtype" in metadata:
         dtype = data_type_from_v2(metadata["dtype"], "metadata/dtype").name

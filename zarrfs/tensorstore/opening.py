@@ -13,7 +13,7 @@ from zarrfs.engine.creation.array_spec import array_spec
 from zarrfs.engine.dtypes import data_type_from_numpy, data_type_to_v3
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.io.access import Access
-from zarrfs.engine.json_checks import expect_object
+from zarrfs.engine.json_checks import check_keys, expect_object
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.creation import new_nodes
@@ -26,6 +26,7 @@ from zarrfs.tensorstore.metadata import FORMATS, constraints_from_json
 from zarrfs.tensorstore.new_arrays import creation_options
 from zarrfs.tensorstore.schema import Schema, merge_schemas, schema_from_json
 from zarrfs.tensorstore.units import units_from_json
+from zarrfs.text import short_repr
 
 __all__ = ["open"]
 
@@ -80,15 +81,15 @@ def open(
     if isinstance(spec, str):
         spec = spec_of_url(spec)
     full_spec = {**spec, **members}
-    for name in full_spec:
-        if name not in MEMBERS:
-            raise MetadataError(f"{name}: unknown member; expected one of {', '.join(MEMBERS)}")
+    check_keys(full_spec, "spec", MEMBERS)
     for name in FLAGS:
         if name in full_spec and not isinstance(full_spec[name], bool):
-            raise MetadataError(f"{name}: expected true or false, found {full_spec[name]!r}")
+            raise MetadataError(f"{name}: expected true or false, found {short_repr(full_spec[name])}")
     driver = full_spec.get("driver")
     if driver not in (*FORMATS, "auto"):
-        raise MetadataError(f"driver: expected one of {', '.join([*FORMATS, 'auto'])}, found {driver!r}")
+        raise MetadataError(
+            f"driver: expected one of {', '.join([*FORMATS, 'auto'])}, found {short_repr(driver)}"
+        )
     resources = Context(full_spec.get("context"), context or _default_context)
     schema = _schema(full_spec)
     for extra in (
@@ -164,7 +165,7 @@ def _store(spec: Mapping[str, Any], open_mode: _OpenMode, context: Context) -> t
         raise MetadataError("kvstore: the member is missing; it specifies the location of the array")
     path = spec.get("path", "")
     if not isinstance(path, str):
-        raise MetadataError(f"path: expected a string, found {path!r}")
+        raise MetadataError(f"path: expected a string, found {short_repr(path)}")
     try:
         return open_kvstore(spec["kvstore"], path, open_mode.mode, context)
     except LocationError:
@@ -226,7 +227,8 @@ def _identity_domain(transform: Any) -> Schema:
             "stride": 1,
         }:
             raise MetadataError(
-                f"transform/output/{position}: expected the identity for dimension {position}, found {output!r}; "
+                f"transform/output/{position}: expected the identity for dimension {position}, "
+                f"found {short_repr(output)}; "
                 "index the array instead"
             )
     domain = {name: transform[f"input_{name}"] for name in DOMAIN_MEMBERS if f"input_{name}" in transform}
@@ -245,7 +247,7 @@ def _access(spec: Mapping[str, Any], context: Context) -> Access:
         value = spec.get(name, default if recheck_default is None else recheck_default)
         if value != "open" and not isinstance(value, bool | int | float):
             raise MetadataError(
-                f"{name}: expected true, false, 'open' or seconds since 1970, found {value!r}"
+                f"{name}: expected true, false, 'open' or seconds since 1970, found {short_repr(value)}"
             )
         bounds[name] = value
     return Access(

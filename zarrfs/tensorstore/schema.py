@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from zarrfs.engine.creation.chunk_shapes import ChunkConstraint
-from zarrfs.engine.json_checks import expect_integer, expect_object, expect_string
+from zarrfs.engine.json_checks import check_keys, expect_integer, expect_object, expect_string
 from zarrfs.errors import MetadataError
 from zarrfs.tensorstore.units import units_from_json
+from zarrfs.text import short_repr
 
 __all__ = ["MAX_DIMENSIONS", "GridConstraints", "Schema", "merge_schemas", "schema_from_json"]
 
@@ -73,7 +74,9 @@ class Schema:
 
     def __post_init__(self) -> None:
         if self.rank is not None and not 0 <= self.rank <= MAX_DIMENSIONS:
-            raise MetadataError(f"rank: expected an integer from 0 to {MAX_DIMENSIONS}, found {self.rank!r}")
+            raise MetadataError(
+                f"rank: expected an integer from 0 to {MAX_DIMENSIONS}, found {short_repr(self.rank)}"
+            )
         ranks: dict[str, int] = {}
         for name, value in (
             ("domain", self.shape),
@@ -124,7 +127,9 @@ def _merge_values(first: Any, second: Any, property_name: str) -> Any:
     if first is None or second is None:
         return second if first is None else first
     if first != second:
-        raise MetadataError(f"{property_name}: conflicting values {first!r} and {second!r}")
+        raise MetadataError(
+            f"{property_name}: conflicting values {short_repr(first)} and {short_repr(second)}"
+        )
     return first
 
 
@@ -192,15 +197,13 @@ def schema_from_json(value: Any, where: str = "schema") -> Schema:
 
 def _object(value: Any, where: str, names: Sequence[str]) -> Mapping[str, Any]:
     item = expect_object(value, where)
-    for name in item:
-        if name not in names:
-            raise MetadataError(f"{where}/{name}: unknown member; expected one of {', '.join(names)}")
+    check_keys(item, where, names)
     return item
 
 
 def _vector(value: Any, where: str) -> tuple[Any, ...]:
     if not isinstance(value, Sequence) or isinstance(value, str):
-        raise MetadataError(f"{where}: expected a list, found {value!r}")
+        raise MetadataError(f"{where}: expected a list, found {short_repr(value)}")
     if len(value) > MAX_DIMENSIONS:
         raise MetadataError(f"{where}: expected at most {MAX_DIMENSIONS} dimensions, found {len(value)}")
     return tuple(value)
@@ -209,7 +212,7 @@ def _vector(value: Any, where: str) -> tuple[Any, ...]:
 def _integers(value: Any, where: str) -> tuple[int, ...]:
     numbers = _vector(value, where)
     if any(isinstance(number, bool) or not isinstance(number, int) for number in numbers):
-        raise MetadataError(f"{where}: expected integers, found {value!r}")
+        raise MetadataError(f"{where}: expected integers, found {short_repr(value)}")
     return numbers
 
 
@@ -223,7 +226,7 @@ def _domain_from_json(value: Any, where: str) -> tuple[tuple[int | None, ...] | 
     members = _object(value, where, DOMAIN_MEMBERS)
     if any(_bound(entry) for entry in _vector(members.get("inclusive_min", ()), f"{where}/inclusive_min")):
         raise MetadataError(
-            f"{where}/inclusive_min: expected 0 for all dimensions, found {members['inclusive_min']!r}"
+            f"{where}/inclusive_min: expected 0 for all dimensions, found {short_repr(members['inclusive_min'])}"
         )
     shape: tuple[int | None, ...] | None = None
     for name, add in (("shape", 0), ("exclusive_max", 0), ("inclusive_max", 1)):
@@ -235,7 +238,7 @@ def _domain_from_json(value: Any, where: str) -> tuple[tuple[int | None, ...] | 
     if labels is not None:
         labels = _vector(labels, f"{where}/labels")
         if not all(isinstance(label, str) for label in labels):
-            raise MetadataError(f"{where}/labels: expected strings, found {members['labels']!r}")
+            raise MetadataError(f"{where}/labels: expected strings, found {short_repr(members['labels'])}")
     return shape, labels
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from zarrfs.errors import MetadataError
+from zarrfs.text import short_repr
 
 __all__ = ["unit_from_json", "units_from_json"]
 
@@ -16,7 +17,7 @@ _NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*)", r
 def units_from_json(value: Any, where: str) -> tuple[str | None, ...]:
     """Return the unit of each dimension; None for a dimension without unit."""
     if not isinstance(value, Sequence) or isinstance(value, str):
-        raise MetadataError(f"{where}: expected a list of units, found {value!r}")
+        raise MetadataError(f"{where}: expected a list of units, found {short_repr(value)}")
     return tuple(
         None if unit is None else unit_from_json(unit, f"{where}/{i}") for i, unit in enumerate(value)
     )
@@ -25,7 +26,7 @@ def units_from_json(value: Any, where: str) -> tuple[str | None, ...]:
 def unit_from_json(value: Any, where: str) -> str:
     """Return a unit as a string of multiplier (omitted if 1) and name; ``"1"`` if both are trivial."""
     if isinstance(value, bool):
-        raise MetadataError(f"{where}: expected a unit, found {value!r}")
+        raise MetadataError(f"{where}: expected a unit, found {short_repr(value)}")
     if isinstance(value, int | float):
         return _text(float(value), "")
     if isinstance(value, str):
@@ -35,7 +36,7 @@ def unit_from_json(value: Any, where: str) -> str:
         number = value[0]
         if isinstance(number, int | float) and not isinstance(number, bool):
             return _text(float(number), value[1].strip())
-    raise MetadataError(f"{where}: expected a unit such as '4 nm', [4, 'nm'] or 4, found {value!r}")
+    raise MetadataError(f"{where}: expected a unit such as '4 nm', [4, 'nm'] or 4, found {short_repr(value)}")
 
 
 def _text(multiplier: float, name: str) -> str:

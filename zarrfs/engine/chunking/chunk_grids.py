@@ -28,6 +28,7 @@ from zarrfs.engine.json_checks import (
 )
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.plugins import find_plugin
+from zarrfs.text import MAX_VALUE, safe_text
 
 __all__ = [
     "ENTRY_POINTS",
@@ -270,8 +271,8 @@ def _grid_class(name: str, where: str) -> type[ChunkGrid]:
     if name not in _GRIDS:
         names = ", ".join(f'"{known}"' for known in sorted(_GRIDS))
         raise UnsupportedError(
-            f'{where}: the chunk grid "{name}" is not supported; expected one of {names}, or one that an installed '
-            f"package registers with the entry point group {ENTRY_POINTS}"
+            f'{where}: the chunk grid "{safe_text(name, MAX_VALUE)}" is not supported; expected one of {names}, or '
+            f"one that an installed package registers with the entry point group {ENTRY_POINTS}"
         )
     return _GRIDS[name]
 

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal, Self
 from zarrfs.engine.json_checks import check_keys, expect_string, named_configuration
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.plugins import find_plugin
+from zarrfs.text import MAX_VALUE, safe_text
 
 __all__ = [
     "ENTRY_POINTS",
@@ -158,8 +159,8 @@ def chunk_key_encoding_from_json(value: Any, where: str) -> ChunkKeyEncoding:
     if name not in _ENCODINGS:
         names = ", ".join(f'"{known}"' for known in _ENCODINGS)
         raise UnsupportedError(
-            f'{where}: the chunk key encoding "{name}" is not supported; expected one of {names}, or one that an '
-            f"installed package registers with the entry point group {ENTRY_POINTS}"
+            f'{where}: the chunk key encoding "{safe_text(name, MAX_VALUE)}" is not supported; expected one of '
+            f"{names}, or one that an installed package registers with the entry point group {ENTRY_POINTS}"
         )
     return _ENCODINGS[name].from_configuration(configuration, f"{where}/configuration")
 

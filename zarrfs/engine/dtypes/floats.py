@@ -20,6 +20,7 @@ import numpy as np
 from zarrfs.engine.dtypes.base import DataType, DataTypeFamily, check_no_configuration, no_numpy_dtype_error
 from zarrfs.engine.json_checks import expect_list, unexpected_value
 from zarrfs.errors import MetadataError
+from zarrfs.text import short_repr
 
 __all__ = ["COMPLEX", "COMPLEX_NAMES", "FLOATS", "FLOAT_NAMES", "float_from_json", "float_to_json"]
 
@@ -113,7 +114,7 @@ def float_from_json(name: str, value: Any, where: str) -> Any:
             return _nan(name, dtype, where, value)
         if value in _SPECIAL:
             if name not in _WITH_INFINITY:
-                raise MetadataError(f"{where}: {name} has no infinity, found {value!r}")
+                raise MetadataError(f"{where}: {name} has no infinity, found {short_repr(value)}")
             return np.array(_SPECIAL[value], np.float64).astype(dtype.newbyteorder("="))[()]
         digits = dtype.itemsize * 2
         if _HEX.fullmatch(value) and len(value) == digits + 2:
@@ -131,7 +132,7 @@ def float_from_json(name: str, value: Any, where: str) -> Any:
 def _nan(name: str, dtype: np.dtype[Any], where: str, value: Any) -> Any:
     bits = _NAN_BITS[name]
     if bits is None:
-        raise MetadataError(f"{where}: {name} has no NaN, found {value!r}")
+        raise MetadataError(f"{where}: {name} has no NaN, found {short_repr(value)}")
     return _from_bits(bits, dtype)
 
 

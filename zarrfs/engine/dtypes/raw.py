@@ -15,6 +15,7 @@ import numpy as np
 from zarrfs.engine.dtypes.base import DataType, DataTypeFamily, check_no_configuration
 from zarrfs.engine.json_checks import check_keys, expect_integer, expect_string, unexpected_value
 from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.text import short_repr
 
 __all__ = ["FIXED_BYTES", "FIXED_TEXT", "RAW", "RAW_NAME", "base64_to_bytes", "bytes_from_json"]
 
@@ -31,7 +32,7 @@ def base64_to_bytes(text: str, where: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise MetadataError(f"{where}: expected base64 text, found {text[:40]!r}: {error}") from error
+        raise MetadataError(f"{where}: expected base64 text, found {short_repr(text)}: {error}") from error
 
 
 def bytes_from_json(value: Any, where: str) -> bytes:

@@ -23,6 +23,7 @@ from zarrfs.engine.dtypes.variable import STRING, VARIABLE_BYTES
 from zarrfs.engine.json_checks import named_configuration
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.plugins import find_plugin
+from zarrfs.text import MAX_VALUE, safe_text, short_repr
 
 __all__ = ["ENTRY_POINTS", "STRUCTS", "data_type_from_v3", "families", "family_of"]
 
@@ -50,8 +51,8 @@ def data_type_from_v3(value: Any, where: str) -> DataType:
         if name.startswith("complex_float"):
             raise no_numpy_dtype_error(name, where)
         raise UnsupportedError(
-            f'{where}: unknown data type "{name}"; packages can add data types through the entry point group '
-            f"{ENTRY_POINTS!r}"
+            f'{where}: unknown data type "{safe_text(name, MAX_VALUE)}"; packages can add data types through '
+            f"the entry point group {ENTRY_POINTS!r}"
         )
     return family.from_configuration(
         name, configuration, f"{where}/configuration" if configuration else where
@@ -62,7 +63,7 @@ def family_of(data_type: DataType) -> DataTypeFamily:
     """Return the family of a data type. Raises UnsupportedError if it is unknown."""
     family = _family(data_type.name)
     if family is None:
-        raise UnsupportedError(f"unknown data type {data_type.name!r}")
+        raise UnsupportedError(f"unknown data type {short_repr(data_type.name)}")
     return family
 
 

@@ -20,6 +20,7 @@ from zarrfs.engine.json_checks import (
     unexpected_value,
 )
 from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.text import short_repr
 
 __all__ = ["Field", "StructFamily"]
 
@@ -143,7 +144,7 @@ class StructFamily(DataTypeFamily):
         for field in self.fields(data_type):
             if field.shape:
                 raise UnsupportedError(
-                    f"Zarr v3 has no data type for a field that is a sub-array, found field {field.name!r}; "
+                    f"Zarr v3 has no data type for a field that is a sub-array, found field {short_repr(field.name)}; "
                     "use zarr_format=2, or one field per element"
                 )
             entries.append(

@@ -24,6 +24,7 @@ from zarrfs.engine.json_checks import expect_object, expect_string
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import KeyNameError, MetadataError, UnsupportedError
+from zarrfs.text import MAX_VALUE, safe_text
 
 __all__ = [
     "NAME",
@@ -86,14 +87,18 @@ def parse_bootstrap(document: Mapping[str, Any], where: str) -> Bootstrap:
     version = expect_string(document.get("zarr_format"), f"{where}: /zarr_format")
     match = _VERSION.fullmatch(version)
     if match is None or match[1] != "3":
-        raise UnsupportedError(f'{where}: /zarr_format: expected "{PROTOCOL}", found "{version}"')
+        raise UnsupportedError(
+            f'{where}: /zarr_format: expected "{PROTOCOL}", found "{safe_text(version, MAX_VALUE)}"'
+        )
     encoding = expect_string(document.get("metadata_encoding"), f"{where}: /metadata_encoding")
     if encoding not in (JSON_TYPE, PROTOCOL):
-        raise UnsupportedError(f'{where}: /metadata_encoding: expected "{JSON_TYPE}", found "{encoding}"')
+        raise UnsupportedError(
+            f'{where}: /metadata_encoding: expected "{JSON_TYPE}", found "{safe_text(encoding, MAX_VALUE)}"'
+        )
     suffix = expect_string(document.get("metadata_key_suffix", ""), f"{where}: /metadata_key_suffix")
     if suffix not in ("", ".json"):
         raise UnsupportedError(
-            f'{where}: /metadata_key_suffix: expected ".json" or nothing, found "{suffix}"'
+            f'{where}: /metadata_key_suffix: expected ".json" or nothing, found "{safe_text(suffix, MAX_VALUE)}"'
         )
     check_extensions(document.get("extensions", []), f"{where}: /extensions")
     return Bootstrap(suffix)

@@ -25,6 +25,7 @@ from zarrfs.engine.json_checks import (
 )
 from zarrfs.engine.model import ArraySpec
 from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.text import MAX_VALUE, safe_text
 
 __all__ = ["DraftKeys", "array_document", "check_extensions", "parse_array"]
 
@@ -84,7 +85,9 @@ def check_extensions(value: Any, where: str) -> None:
         if not isinstance(must_understand, bool):
             raise unexpected_value(f"{pointer}/must_understand", "true or false", must_understand)
         if must_understand:
-            raise UnsupportedError(f"{pointer}: the extension {uri} must be understood, but is not supported")
+            raise UnsupportedError(
+                f"{pointer}: the extension {safe_text(uri, MAX_VALUE)} must be understood, but is not supported"
+            )
 
 
 # -- documents to the model --------------------------------------------------------------------------------
@@ -107,7 +110,8 @@ def parse_array(document: Mapping[str, Any], where: str, *, is_later: bool = Fal
     memory_layout = document["chunk_memory_layout"]
     if isinstance(memory_layout, Mapping):
         raise UnsupportedError(
-            f"{where}: /chunk_memory_layout: the extension {memory_layout.get('extension')} is not supported"
+            f"{where}: /chunk_memory_layout: the extension "
+            f"{safe_text(str(memory_layout.get('extension')), MAX_VALUE)} is not supported"
         )
     order = expect_string(memory_layout, f"{where}: /chunk_memory_layout", ("C", "F"))
     check_extensions(document.get("extensions", []), f"{where}: /extensions")
@@ -143,7 +147,9 @@ def _chunk_grid(
 ) -> tuple[tuple[int, ...], Separator]:
     grid = expect_object(value, where, 'an object with "type" and "chunk_shape"')
     if "extension" in grid:
-        raise UnsupportedError(f"{where}: the extension {grid['extension']} is not supported")
+        raise UnsupportedError(
+            f"{where}: the extension {safe_text(str(grid['extension']), MAX_VALUE)} is not supported"
+        )
     expect_string(grid.get("type"), f"{where}/type", ("regular",))
     chunks = expect_shape(grid.get("chunk_shape"), f"{where}/chunk_shape")
     check_chunk_shape(chunks, shape, f"{where}/chunk_shape")
@@ -163,7 +169,9 @@ def _data_type(value: Any, where: str) -> DataType:
             return data_type
     if extension.get("fallback") is not None:
         return _data_type(expect_string(extension["fallback"], f"{where}/fallback"), f"{where}/fallback")
-    raise UnsupportedError(f"{where}: the extension {uri} is not supported, and it has no fallback")
+    raise UnsupportedError(
+        f"{where}: the extension {safe_text(uri, MAX_VALUE)} is not supported, and it has no fallback"
+    )
 
 
 def _compressor(value: Any, where: str) -> dict[str, Any] | None:
@@ -175,7 +183,8 @@ def _compressor(value: Any, where: str) -> dict[str, Any] | None:
     match = _CODEC.fullmatch(uri)
     if match is None or match[1] not in _KNOWN_CODECS:
         raise UnsupportedError(
-            f"{where}/codec: {uri} is not supported; expected {CODECS}/ followed by one of {', '.join(_KNOWN_CODECS)}"
+            f"{where}/codec: {safe_text(uri, MAX_VALUE)} is not supported; expected {CODECS}/ followed by one of "
+            f"{', '.join(_KNOWN_CODECS)}"
         )
     return {"id": match[1], **expect_object(entry.get("configuration", {}), f"{where}/configuration")}
 

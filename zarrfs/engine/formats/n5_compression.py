@@ -13,6 +13,7 @@ from zarrfs.engine.codecs.base import Codec
 from zarrfs.engine.codecs.registry import codec_to_json
 from zarrfs.engine.json_checks import expect_object, expect_string
 from zarrfs.errors import UnsupportedError
+from zarrfs.text import MAX_VALUE, safe_text
 
 __all__ = ["codecs_of_compression", "compression_of_codecs"]
 
@@ -68,7 +69,8 @@ def codecs_of_compression(value: Any, itemsize: int, where: str) -> list[dict[st
             }
         ]
     raise UnsupportedError(
-        f'{where}/type: the compression "{name}" is not supported; expected one of {", ".join(_TYPES)}'
+        f'{where}/type: the compression "{safe_text(name, MAX_VALUE)}" is not supported; '
+        f"expected one of {', '.join(_TYPES)}"
     )
 
 

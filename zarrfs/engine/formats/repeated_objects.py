@@ -30,6 +30,9 @@ MAX_RARE = 2
 
 MIN_OCCURRENCES = 8
 
+MAX_PATTERN = 8 << 10
+"""Texts of at most this many characters are searched as regular expressions."""
+
 MARKER = "zarrfs repeated object"
 """The key of the only member of a marker. A document that contains it is parsed as usual."""
 
@@ -64,8 +67,7 @@ def shorten(text: str) -> list[str] | None:
             return None
         repeated = text[found.end() : end]
         position = end
-        # ``str.split`` and ``str.replace`` prepare the search again for each occurrence.
-        others = re.split(re.escape(repeated), text)
+        others = _split(text, repeated)
         if len(others) <= MIN_OCCURRENCES:
             rare += 1
             continue
@@ -73,6 +75,12 @@ def shorten(text: str) -> list[str] | None:
         text = f'{{"{MARKER}":{len(objects)}}}'.join(others)
         objects.append(repeated)
     return [*objects, text] if objects else None
+
+
+def _split(text: str, repeated: str) -> list[str]:
+    # ``str.split`` prepares the search again for each occurrence, and ``re`` needs a microsecond for each character of
+    # the pattern, and keeps it.
+    return re.split(re.escape(repeated), text) if len(repeated) <= MAX_PATTERN else text.split(repeated)
 
 
 def parse_shortened(parts: list[str], hook: Hook) -> Any:

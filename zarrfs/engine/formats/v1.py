@@ -20,6 +20,7 @@ from zarrfs.engine.json_checks import expect_object, expect_shape, expect_string
 from zarrfs.engine.model import ArraySpec, NodeSpec
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.text import MAX_VALUE, safe_text
 
 __all__ = ["V1Format", "parse_array"]
 
@@ -90,7 +91,7 @@ def _compressor(name: Any, options: Any, where: str) -> dict[str, Any] | None:
             **(expect_object(options, f"{where}: /compression_opts") if options is not None else {}),
         }
     raise UnsupportedError(
-        f'{where}: /compression: "{name}" is not supported; expected one of '
+        f'{where}: /compression: "{safe_text(name, MAX_VALUE)}" is not supported; expected one of '
         f"{', '.join((*_LEVEL_CODECS, *_OPTIONS_CODECS))}, or none"
     )
 

@@ -20,6 +20,7 @@ from zarrfs.engine.codecs.registry import MAX_CODECS, PREFIX
 from zarrfs.engine.json_checks import describe_json, unexpected_value
 from zarrfs.engine.model import ArraySpec
 from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.text import short_repr
 
 __all__ = ["chain_from_v2", "chain_to_v2", "filters_and_compressor"]
 
@@ -123,7 +124,9 @@ def _array_bytes_codec(codec_id: str, options: Mapping[str, Any]) -> ArrayBytesC
         supported = [
             name for name, adapter in ADAPTERS.items() if adapter.location and adapter.encodes == "objects"
         ]
-        raise UnsupportedError(f"codec {codec_id!r} is not supported; expected one of {', '.join(supported)}")
+        raise UnsupportedError(
+            f"codec {short_repr(codec_id)} is not supported; expected one of {', '.join(supported)}"
+        )
     # v2 has no parameters for strings and bytes of variable length; others are ignored.
     has_parameters = codec_id not in ("vlen-utf8", "vlen-bytes")
     codec = codec_type.from_configuration(options if has_parameters else {})

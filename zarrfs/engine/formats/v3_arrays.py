@@ -25,6 +25,7 @@ from zarrfs.engine.json_checks import (
 )
 from zarrfs.engine.model import ArraySpec, NodeSpec
 from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.text import MAX_VALUE, safe_text
 
 __all__ = [
     "ARRAY_KEYS",
@@ -119,8 +120,8 @@ def check_unknown_keys(
             continue
         if not (isinstance(value, Mapping) and value.get("must_understand") is False):
             raise UnsupportedError(
-                f'{where}: the {kind} has the key "{key}", which is not supported and does not have '
-                '"must_understand": false; a newer version may be required'
+                f'{where}: the {kind} has the key "{safe_text(key, MAX_VALUE)}", which is not supported and does not '
+                'have "must_understand": false; a newer version may be required'
             )
 
 

@@ -13,6 +13,7 @@ from zarrfs.foreign.contiguous import file_stamp
 from zarrfs.foreign.foreign_array import ForeignArray, is_presentable, plane_chunks
 from zarrfs.foreign.foreign_store import ForeignStore
 from zarrfs.foreign.stored_values import stored_values
+from zarrfs.text import short_repr
 
 __all__ = ["open_raw"]
 
@@ -27,7 +28,7 @@ def open_raw(path: str, shape: Sequence[int], dtype: npt.DTypeLike, offset: int 
         given = np.dtype(dtype)
     except TypeError as error:
         raise OptionError(
-            f"dtype: expected a NumPy data type such as uint16 or >f4, found {dtype!r}"
+            f"dtype: expected a NumPy data type such as uint16 or >f4, found {short_repr(dtype)}"
         ) from error
     if not is_presentable(given):
         raise OptionError(f"dtype: expected numbers, found {given}")

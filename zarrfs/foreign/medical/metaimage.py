@@ -17,6 +17,7 @@ from zarrfs.foreign.foreign_store import ForeignStore
 from zarrfs.foreign.image_groups import ImageAxis, image_nodes
 from zarrfs.foreign.medical.spatial_axes import LPS_TO_RAS, is_plain, oriented_axes
 from zarrfs.foreign.stored_values import stored_values
+from zarrfs.text import short_repr
 
 __all__ = ["is_metaimage", "open_metaimage"]
 
@@ -63,10 +64,14 @@ def open_metaimage(path: str) -> ForeignStore:
     except (KeyError, ValueError) as error:
         raise LocationError(f"{path} is not a valid MetaImage file: {error}") from error
     if len(sizes) != count or not 0 < count <= MAX_DIMENSIONS or min(sizes) < 1 or channels < 1:
-        raise LocationError(f"{path}: DimSize is {fields['DimSize']!r}, expected {count} positive lengths")
+        raise LocationError(
+            f"{path}: DimSize is {short_repr(fields['DimSize'])}, expected {count} positive lengths"
+        )
     name = TYPES.get(fields.get("ElementType", "").upper())
     if name is None:
-        raise UnsupportedError(f"{path}: ElementType {fields.get('ElementType')!r} is not supported")
+        raise UnsupportedError(
+            f"{path}: ElementType {short_repr(fields.get('ElementType'))} is not supported"
+        )
     order = fields.get("BinaryDataByteOrderMSB", fields.get("ElementByteOrderMSB", "False"))
     dtype = np.dtype(name).newbyteorder(">" if _is_true(order) else "<")
     if not _is_true(fields.get("BinaryData", "True")):
@@ -105,7 +110,9 @@ def _data_file(path: str, fields: Mapping[str, str], offset: int) -> tuple[str, 
     try:
         skipped = int(fields.get("HeaderSize", "0"))
     except ValueError as error:
-        raise LocationError(f"{path}: HeaderSize is {fields['HeaderSize']!r}, expected an integer") from error
+        raise LocationError(
+            f"{path}: HeaderSize is {short_repr(fields['HeaderSize'])}, expected an integer"
+        ) from error
     if skipped < -1:
         raise LocationError(f"{path}: HeaderSize is {skipped}, expected -1 or more")
     if name.upper() == LOCAL:

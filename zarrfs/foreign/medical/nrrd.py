@@ -26,6 +26,7 @@ from zarrfs.foreign.medical.spatial_axes import (
 )
 from zarrfs.foreign.stored_values import stored_values
 from zarrfs.ngff.units import is_time, unit_name
+from zarrfs.text import short_repr
 
 __all__ = ["open_nrrd"]
 
@@ -91,7 +92,7 @@ def open_nrrd(path: str) -> ForeignStore:
         raise LocationError(f"{path} is not a valid NRRD file: {error}") from error
     if encoding not in ENCODINGS:
         raise UnsupportedError(
-            f"{path}: the encoding {encoding!r} is not supported; expected raw, gzip or bzip2"
+            f"{path}: the encoding {short_repr(encoding)} is not supported; expected raw, gzip or bzip2"
         )
     shape = tuple(reversed(sizes))
     values, fd = stored_values(file, offset, shape, dtype, ENCODINGS[encoding])
@@ -103,7 +104,9 @@ def open_nrrd(path: str) -> ForeignStore:
 def _dtype(header: Mapping[str, Any], path: str) -> np.dtype[Any]:
     name = TYPES.get(str(header["type"]))
     if name is None:
-        raise UnsupportedError(f"{path}: the type {header['type']!r} is not supported; expected numbers")
+        raise UnsupportedError(
+            f"{path}: the type {short_repr(header['type'])} is not supported; expected numbers"
+        )
     endian = str(header.get("endian", "little")).lower()
     return np.dtype(name).newbyteorder(">" if endian == "big" else "<")
 

@@ -20,8 +20,7 @@ start, stop and a positive step.
 
 NUMBER = r"-?\d{1,18}"
 ITEM = re.compile(
-    rf"\s*(?:(?P<index>{NUMBER})"
-    rf"|(?P<start>{NUMBER})?\s*:\s*(?P<stop>{NUMBER})?(?:\s*:\s*(?P<step>{NUMBER})?)?)\s*"
+    rf"(?P<index>{NUMBER})|(?P<start>{NUMBER})?\s*:\s*+(?P<stop>{NUMBER})?(?:\s*:\s*(?P<step>{NUMBER})?)?"
 )
 
 
@@ -44,7 +43,7 @@ def parse_selection(text: str) -> list[int | slice | None]:
         if part.strip() == "...":
             items.append(None)
             continue
-        match = ITEM.fullmatch(part)
+        match = ITEM.fullmatch(part.strip())
         if match is None:
             raise SelectionError(
                 f"selection [{text}]: {short_repr(part.strip())} is not an index; expected integers and slices such as "

@@ -22,6 +22,7 @@ import numpy as np
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ChunkSpec
 from zarrfs.engine.codecs.configuration import check_keys
 from zarrfs.errors import MetadataError
+from zarrfs.text import short_repr
 
 __all__ = ["ReshapeCodec"]
 
@@ -46,13 +47,14 @@ class ReshapeCodec(ArrayArrayCodec):
         shape = configuration.get("shape")
         if not isinstance(shape, list | tuple) or not all(map(_is_entry, shape)):
             raise MetadataError(
-                f"codec 'reshape': shape must be a list of lengths, -1, and lists of input dimensions, found {shape!r}"
+                f"codec 'reshape': shape must be a list of lengths, -1, and lists of input dimensions, "
+                f"found {short_repr(shape)}"
             )
         axes = [axis for entry in shape if isinstance(entry, list | tuple) for axis in entry]
         if list(shape).count(INFERRED) > 1 or axes != sorted(set(axes)):
             raise MetadataError(
                 "codec 'reshape': shape may contain -1 once, and each input dimension once in increasing order; found "
-                f"{shape!r}"
+                f"{short_repr(shape)}"
             )
         return cls(shape)
 

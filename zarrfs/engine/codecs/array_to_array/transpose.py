@@ -21,6 +21,7 @@ import numpy as np
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ChunkSpec, Region
 from zarrfs.engine.codecs.configuration import check_keys
 from zarrfs.errors import MetadataError
+from zarrfs.text import short_repr
 
 __all__ = ["TransposeCodec"]
 
@@ -41,7 +42,8 @@ class TransposeCodec(ArrayArrayCodec):
         integers = isinstance(order, list | tuple) and all(type(axis) is int for axis in order)
         if not isinstance(order, list | tuple) or not integers or sorted(order) != list(range(len(order))):
             raise MetadataError(
-                f"codec 'transpose': order must be a permutation of 0 to n-1 for n dimensions, found {order!r}"
+                f"codec 'transpose': order must be a permutation of 0 to n-1 for n dimensions, "
+                f"found {short_repr(order)}"
             )
         return cls(order)
 

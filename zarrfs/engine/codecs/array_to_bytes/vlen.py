@@ -22,6 +22,7 @@ import numpy as np
 from zarrfs.engine.codecs.base import ArrayBytesCodec, Buffer, ChunkSpec, CodecError
 from zarrfs.engine.codecs.configuration import check_keys
 from zarrfs.errors import MetadataError
+from zarrfs.text import short_repr
 
 __all__ = ["VlenBytesCodec", "VlenUtf8Codec"]
 
@@ -118,7 +119,7 @@ def _utf8(item: Any) -> bytes:
         # Elements of v2 arrays that were never set are None or 0.
         return b""
     if not isinstance(item, str):
-        raise CodecError(f"expected a string, found {item!r} ({type(item).__name__})")
+        raise CodecError(f"expected a string, found {short_repr(item)} ({type(item).__name__})")
     return item.encode("utf-8")
 
 
@@ -139,5 +140,5 @@ def _bytes(item: Any) -> bytes:
     if item is None or (type(item) is int and item == 0):
         return b""
     if not isinstance(item, bytes | bytearray | memoryview):
-        raise CodecError(f"expected bytes, found {item!r} ({type(item).__name__})")
+        raise CodecError(f"expected bytes, found {short_repr(item)} ({type(item).__name__})")
     return bytes(item)

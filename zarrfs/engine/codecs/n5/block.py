@@ -40,6 +40,7 @@ from zarrfs.engine.codecs.configuration import check_keys
 from zarrfs.engine.codecs.pipeline.pipeline import CodecPipeline
 from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
 from zarrfs.errors import MetadataError
+from zarrfs.text import short_repr
 
 __all__ = ["N5BlockCodec"]
 
@@ -83,7 +84,7 @@ class N5BlockCodec(ArrayBytesCodec):
         elif ndim > 1:
             raise MetadataError(
                 f"codec {self.name!r}: the first codec must be 'transpose' with order {list(reverse)}, "
-                f"found {self.codecs[0]!r}"
+                f"found {short_repr(self.codecs[0])}"
             )
         if not rest or not isinstance(rest[0], BytesCodec):
             raise MetadataError(f"codec {self.name!r}: 'transpose' must be followed by 'bytes'")

@@ -31,6 +31,7 @@ from zarrfs.engine.codecs.configuration import integer
 from zarrfs.engine.codecs.limits import check_size, limit_error, size_error, variable_limit
 from zarrfs.engine.codecs.numcodecs.instances import NumcodecsOptions, is_third_party, make_numcodec
 from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.text import short_repr
 
 __all__ = [
     "Adler32Codec",
@@ -149,7 +150,9 @@ def _check_lzma_encoding(options: Mapping[str, Any]) -> None:
         if preset & ~lzma.PRESET_EXTREME > 9:
             raise MetadataError(f"codec 'lzma': preset must be 0 to 9, found {preset}")
     if integer("lzma", options, "check", -1, lzma.CHECK_SHA256, -1) not in LZMA_CHECKS:
-        raise MetadataError(f"codec 'lzma': check must be one of {LZMA_CHECKS}, found {options['check']!r}")
+        raise MetadataError(
+            f"codec 'lzma': check must be one of {LZMA_CHECKS}, found {short_repr(options['check'])}"
+        )
 
 
 def _decode_streams(make_decoder: Any, data: Buffer, size: int | None) -> bytes:
@@ -273,7 +276,7 @@ def bytes_adapter(codec_id: str) -> type[NumcodecsBytesCodec]:
     adapter = _classes.get(codec_id)
     if adapter is None:
         if codec_id not in BYTES_CODECS and not is_third_party(codec_id):
-            raise UnsupportedError(f"codec {codec_id!r} is not a bytes->bytes codec")
+            raise UnsupportedError(f"codec {short_repr(codec_id)} is not a bytes->bytes codec")
         members = {"name": f"numcodecs.{codec_id}", "id": codec_id, "__doc__": NumcodecsBytesCodec.__doc__}
         class_name = f"Numcodecs{codec_id.title().replace('_', '')}Codec"
         adapter = _classes[codec_id] = type(class_name, (NumcodecsBytesCodec,), members)

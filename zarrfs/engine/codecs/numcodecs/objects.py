@@ -32,6 +32,7 @@ from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.codecs.limits import check_size
 from zarrfs.engine.codecs.numcodecs.instances import NumcodecsOptions, make_numcodec
 from zarrfs.errors import MetadataError
+from zarrfs.text import short_repr
 
 __all__ = [
     "CategorizeCodec",
@@ -75,10 +76,10 @@ class JsonCodec(NumcodecsObjectCodec):
         try:
             self._encoding = codecs.lookup(encoding).name
         except (LookupError, TypeError, ValueError) as error:
-            raise MetadataError(f"codec 'json2': unknown text encoding {encoding!r}") from error
+            raise MetadataError(f"codec 'json2': unknown text encoding {short_repr(encoding)}") from error
         if self._encoding not in TEXT_ENCODINGS:
             raise MetadataError(
-                f"codec 'json2': encoding must be one of {', '.join(TEXT_ENCODINGS)}, found {encoding!r}"
+                f"codec 'json2': encoding must be one of {', '.join(TEXT_ENCODINGS)}, found {short_repr(encoding)}"
             )
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> Array:
@@ -202,10 +203,10 @@ def _dtype_option(codec_id: str, value: Any, kinds: str) -> np.dtype[Any]:
     try:
         dtype = np.dtype(value) if isinstance(value, str | np.dtype | type) else None
     except (TypeError, ValueError, OverflowError, MemoryError) as error:
-        raise MetadataError(f"codec {codec_id!r}: {value!r} is not a dtype: {error}") from error
+        raise MetadataError(f"codec {codec_id!r}: {short_repr(value)} is not a dtype: {error}") from error
     if dtype is None or dtype.kind not in kinds or not dtype.itemsize or dtype.names or dtype.subdtype:
         raise MetadataError(
-            f"codec {codec_id!r}: expected the name of a dtype of a kind in {kinds!r}, found {value!r}"
+            f"codec {codec_id!r}: expected the name of a dtype of a kind in {kinds!r}, found {short_repr(value)}"
         )
     return dtype
 
@@ -246,7 +247,7 @@ def _declared_dtype(declared: Any, spec: ChunkSpec) -> np.dtype[Any]:
     try:
         dtype = np.dtype(declared if isinstance(declared, str) else "O")
     except (TypeError, ValueError) as error:
-        raise CodecError(f"{declared!r} is not a data type") from error
+        raise CodecError(f"{short_repr(declared)} is not a data type") from error
     return spec.dtype if dtype.hasobject or dtype.itemsize != spec.dtype.itemsize else dtype
 
 

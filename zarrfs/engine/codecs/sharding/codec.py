@@ -60,6 +60,7 @@ from zarrfs.engine.codecs.sharding.layout import ShardLayout
 from zarrfs.engine.json_checks import MAX_RANK
 from zarrfs.engine.parallel import CORES, for_each
 from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.text import short_repr
 
 __all__ = ["ShardingCodec", "UncachedReader"]
 
@@ -101,7 +102,9 @@ class ShardingCodec(RegionCodec):
         known = {"chunk_shape", "codecs", "index_codecs", "index_location"}
         for key in configuration:
             if key not in known:
-                raise MetadataError(f"sharding_indexed: unknown key {key!r}; expected {sorted(known)}")
+                raise MetadataError(
+                    f"sharding_indexed: unknown key {short_repr(key)}; expected {sorted(known)}"
+                )
         for key in ("chunk_shape", "codecs", "index_codecs"):
             if key not in configuration:
                 raise MetadataError(f"sharding_indexed: {key!r} is missing from the configuration")
@@ -110,12 +113,12 @@ class ShardingCodec(RegionCodec):
             isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in shape
         ):
             raise MetadataError(
-                f"sharding_indexed: chunk_shape must be a list of positive integers, found {shape!r}"
+                f"sharding_indexed: chunk_shape must be a list of positive integers, found {short_repr(shape)}"
             )
         location = configuration.get("index_location", "end")
         if location not in ("start", "end"):
             raise MetadataError(
-                f"sharding_indexed: index_location must be 'start' or 'end', found {location!r}"
+                f"sharding_indexed: index_location must be 'start' or 'end', found {short_repr(location)}"
             )
         return cls(
             tuple(shape),

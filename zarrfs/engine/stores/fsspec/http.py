@@ -12,7 +12,7 @@ from zarrfs.engine.stores.fsspec.backend import Backend
 
 __all__ = ["HTTPBackend", "RangeMismatchError"]
 
-CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)$")
+CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)$")
 
 
 class RangeMismatchError(Exception):
