@@ -436,6 +436,28 @@ def test_a_local_file_with_references_is_a_location(form: str, web: WebServer) -
     check_references(array, allowed=True)
 
 
+@pytest.mark.parametrize("form", ["file", "url", "mapping"])
+def test_generated_references_are_refused(form: str, web: WebServer) -> None:
+    """fsspec ignores them by default, and the chunks read as the fill value."""
+    document = {
+        "version": 1,
+        "templates": {"u": (web.folder / "old.zarr").as_uri()},
+        "refs": {".zarray": (web.folder / "old.zarr/.zarray").read_text()},
+        "gen": [{"key": "{{i}}.0", "url": "{{u}}/{{i}}.0", "dimensions": {"i": {"stop": 2}}}],
+    }
+    path = web.folder / "generated.json"
+    path.write_text(json.dumps(document))
+    location, storage = {
+        "file": (str(path), {}),
+        "url": (f"reference::{web.url}/generated.json", {}),
+        "mapping": ("reference://", {"fo": document}),
+    }[form]
+    with pytest.raises(LocationError, match=r"section 'gen'.*simple_templates=False"):
+        zarrfs.open(location, storage_options=storage)
+    path.write_text(json.dumps({**document, "gen": [], "refs": {**document["refs"], "gen": "gen"}}))
+    zarrfs.open(str(path))
+
+
 def test_a_path_points_into_a_file_with_references(tmp_path: Path) -> None:
     metadata = {"zarr_format": 2, "shape": [4], "chunks": [4], "dtype": "|u1", "compressor": None}
     metadata |= {"fill_value": 0, "order": "C", "filters": None}
@@ -458,6 +480,15 @@ def test_relative_targets_are_relative_to_the_file_with_references(
     storage = {"fo": f"{web.url}/refs.json"}
     array = zarrfs.open_array("reference://", storage_options=storage, allow_external=allow_external)
     check_references(array, allowed=True)
+
+
+def test_references_and_targets_can_be_given_without_double_slashes(
+    web: WebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(web.folder)
+    Path("refs.json").write_text(references(web, (web.folder / "old.zarr").as_uri().replace("///", "/")))
+    for location in ("reference::refs.json", f"reference::{web.folder}/refs.json", "refs.json"):
+        check_references(zarrfs.open_array(location, cache_size=0), allowed=True)
 
 
 def test_relative_targets_cannot_leave_the_directory_of_the_references(web: WebServer) -> None:

@@ -42,6 +42,8 @@ Location = str | os.PathLike[str] | Store | MutableMapping[str, bytes] | NodeLoc
 
 MODES = ("r", "r+", "a", "w")
 
+REFERENCE_PREFIX = "reference::"
+
 
 def open_store(
     location: Location, *, mode: str = "r", storage_options: Options = None, allow_external: bool = False
@@ -121,6 +123,10 @@ def _open_location(
             raise LocationError(f"{text} is not a valid URL: {error}") from error
         return _open_url(text, scheme, mode, storage_options, external)
     path = os.path.expanduser(path_of(text) if scheme else text)
+    if path.startswith(REFERENCE_PREFIX) and not os.path.lexists(
+        path
+    ):  # fsspec accepts a path after the prefix
+        path = os.path.expanduser(path.removeprefix(REFERENCE_PREFIX))
     references = split_reference_file(path)
     if references is not None:
         from zarrfs.engine.locations.remote import open_references

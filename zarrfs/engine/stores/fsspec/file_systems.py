@@ -10,6 +10,7 @@ from zarrfs.engine.stores.databases.base import load_library
 from zarrfs.engine.stores.fsspec.protocols import EXTRAS_BY_PROTOCOL, copy_options, redact_url, unknown_option
 from zarrfs.engine.stores.fsspec.references import (
     ReferencePolicy,
+    check_generators,
     find_reference_file_system,
     is_local_url,
     local_path,
@@ -34,8 +35,8 @@ def open_file_system(url: str, options: Mapping[str, Any], *, allow_external: bo
     """Return the file system for a URL or a chain of URLs. ``options`` are those of fsspec and are not changed.
 
     Raises OptionError for an option that the protocol does not have. Raises LocationError if a package is missing, if
-    the file system cannot be opened, or if the archive or the file of references that it reads is a local file that is
-    not a regular file.
+    the file system cannot be opened, if the archive or the file of references that it reads is a local file that is
+    not a regular file, or if references are generated (``check_generators``).
     """
     display_url = redact_url(url)
     protocol = url.partition("://")[0].rpartition("::")[2].lower()
@@ -55,6 +56,11 @@ def open_file_system(url: str, options: Mapping[str, Any], *, allow_external: bo
         # There is an option for this, but sftp and webdav pass it on to client libraries that do not accept it.
         if isinstance(getattr(file_system, "dircache", None), fsspec.dircache.DirCache):
             file_system.dircache.use_listings_cache = False
+        reference_files = find_reference_file_system(file_system)
+        if reference_files is not None:
+            check_generators(reference_files, display_url)
+    except LocationError:
+        raise
     except ImportError as error:
         advice = f": {install_hint(extra)}" if extra else ""
         raise LocationError(f"{display_url}: a package is missing{advice} ({error})") from error
@@ -62,7 +68,6 @@ def open_file_system(url: str, options: Mapping[str, Any], *, allow_external: bo
         raise_for_options(error, options, display_url)
         raise LocationError(f"{display_url} cannot be opened: {error or type(error).__name__}") from error
     policy = None
-    reference_files = find_reference_file_system(file_system)
     if reference_files is not None:
         if origin is not None:
             remote_options = _options_of_references(options).get("remote_options") or {}
