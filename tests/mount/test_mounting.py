@@ -26,6 +26,7 @@ from tests.processes import TIMEOUT, running, wait_until
 from tests.programs import find_program, needs_program
 from zarrfs.errors import MountError
 from zarrfs.mount import MountOptions, is_mounted, mount, mounts, unmount
+from zarrfs.mount.serving.filesystem import Filesystem
 from zarrfs.mount.serving.serving import _Ending
 from zarrfs.mount.system.listing import list_mounts, read_statistics
 from zarrfs.mount.system.records import find_record
@@ -305,6 +306,18 @@ def test_a_mount_is_found_through_symbolic_links_and_with_another_subtype(
 
 
 # -- statistics ------------------------------------------------------------------------------------------------
+
+
+def test_sources_that_are_not_complete_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = tmp_path / "a.zarr"
+    zarrfs.create_group(store, attributes={"zarrfs_unfinished": {"command": "copy"}})
+    with caplog.at_level("WARNING", "zarrfs"):
+        filesystem = Filesystem([str(store)], "/mnt", MountOptions())
+    try:
+        assert filesystem.statistics.snapshot()["mount"]["unfinished"] == filesystem.sources
+        assert f"{filesystem.sources[0]} is unfinished: the command that writes it" in caplog.text
+    finally:
+        filesystem.close()
 
 
 @pytest.mark.parametrize("binding", BINDINGS)

@@ -21,6 +21,8 @@ from tests.engine.stores.servers import WebServer
 from tests.engine.test_plugins import run as run_with_plugins
 from tests.engine.test_plugins import site
 from zarrfs.cli.main import run
+from zarrfs.engine.nodes.unfinished import unfinished_note
+from zarrfs.engine.parallel import limit_threads
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import (
@@ -31,7 +33,7 @@ from zarrfs.errors import (
     UnsupportedError,
 )
 from zarrfs.testing import CountingStore, FailingStore
-from zarrfs.tools import convert, copy, copy_all, migrate, rechunk, to_hdf5
+from zarrfs.tools import build_pyramid, convert, copy, copy_all, migrate, rechunk, to_hdf5
 
 __all__ = ["site"]
 
@@ -403,7 +405,7 @@ PLUGIN = """
 import sys
 import numpy as np
 import zarrfs
-from zarrfs.tools import convert, rechunk
+from zarrfs.tools import build_pyramid, convert, rechunk
 
 source, target = sys.argv[1], sys.argv[2]
 data = np.arange(8, dtype="f4")
@@ -524,3 +526,159 @@ def test_a_target_that_is_deleted_meanwhile_is_an_error(members: tuple[str, ...]
 
     with pytest.raises(StoreError, match="'a' was deleted by another program while it was copied"):
         convert(tmp_path / "s.zarr", tmp_path / "t.zarr", chunks=4, progress=delete)
+
+
+# -- unfinished destinations -----------------------------------------------------------------------------------
+
+
+class KilledError(BaseException):
+    """Stands for the end of the process: no write follows it."""
+
+
+class _KilledStore(FailingStore):
+    def _before(self, operation: str, key: str) -> None:
+        try:
+            super()._before(operation, key)
+        except StoreError as error:
+            raise KilledError from error
+
+
+def killed_store(store: Any, after: int) -> FailingStore:
+    """Return a store that accepts some changes, and then none: the process that changes it was killed."""
+    remaining = iter(range(after))
+
+    def failure(method: str, key: str) -> Exception | None:
+        changes = method in ("set", "delete", "delete_prefix", "move_prefix", "set_range")
+        return StoreError("killed") if changes and next(remaining, None) is None else None
+
+    return _KilledStore(store, failure)
+
+
+def _copy_array(source: Path, target: Any, **options: Any) -> None:
+    convert(source / "a", target, **options)
+
+
+def _copy_group(source: Path, target: Any, **options: Any) -> None:
+    convert(source, target, **options)
+
+
+def _build_image(source: Path, target: Any, **options: Any) -> None:
+    build_pyramid(source / "a", target, max_length=8, name="image", **options)
+
+
+@pytest.mark.parametrize(
+    ("write", "options"),
+    [
+        (_copy_array, {"zarr_format": 2}),
+        (_copy_array, {"chunks": (8, 4)}),
+        (_copy_group, {}),
+        (_copy_group, {"zarr_format": 2}),
+        (_copy_group, {"zarr_format": "n5"}),
+        (_build_image, {}),
+    ],
+)
+def test_what_a_killed_command_has_written_is_marked_as_unfinished(
+    write: Callable[..., None], options: dict[str, Any], tmp_path: Path
+) -> None:
+    """Killed before each of its changes: there is no node, or a marked one, until nothing is missing."""
+    group = zarrfs.create_group(tmp_path / "s", attributes={"title": "t"})
+    values = np.arange(1, 257, dtype="u2").reshape(16, 16)
+    for name in ("a", "b/c"):
+        group.create_array(name, data=values, chunks=(4, 16))
+    complete = MemoryStore()
+    write(tmp_path / "s", complete, **options)
+    expected = {key: bytes(complete.get(key) or b"") for key in complete.list_prefix()}
+    marked = 0
+    for after in range(200):
+        store = MemoryStore()
+        try:
+            with limit_threads(1):
+                write(tmp_path / "s", killed_store(store, after), **options)
+        except KilledError:
+            pass
+        else:
+            break
+        found = {key: bytes(store.get(key) or b"") for key in store.list_prefix()}
+        try:
+            node = zarrfs.open(store)
+        except zarrfs.NodeNotFoundError:
+            assert not any(key.startswith(("c/", "0.0")) for key in found)
+            continue
+        marked += unfinished_note(node) is not None
+        if unfinished_note(node) is None:
+            # Only an empty document of attributes may remain.
+            assert {key: value for key, value in found.items() if expected.get(key) != value} in (
+                {},
+                {".zattrs": b"{}"},
+            )
+        write(tmp_path / "s", store, if_exists="resume", **options)
+        resumed = {key: bytes(store.get(key) or b"") for key in store.list_prefix()}
+        assert resumed == expected
+    assert marked >= 3
+    assert not any(b"unfinished" in value for value in expected.values())
+
+
+@pytest.mark.parametrize("target", ["t.zarr", "t.zip", "t.n5"])
+def test_a_failed_copy_is_unfinished_for_each_command(target: str, tmp_path: Path) -> None:
+    source = zarrfs.create_group(tmp_path / "s.zarr")
+    values = np.arange(1, 65, dtype="u2").reshape(8, 8)
+    source.create_array("a", data=values, chunks=(4, 4))
+    source.create_array("b", data=values, chunks=(4, 4), compressors="gzip")
+    chunk = tmp_path / "s.zarr/b/c/1/1"
+    content = chunk.read_bytes()
+    chunk.write_bytes(b"damaged")
+    options = ["--chunks", "8,8"]
+    result = command("convert", tmp_path / "s.zarr", tmp_path / target, *options)
+    assert result.returncode == 1
+    shown = command("info", tmp_path / target)
+    assert "unfinished: the command that writes it has not completed" in shown.stdout
+    assert "--if-exists resume" in shown.stdout
+    if target != "t.zip":  # a path in an archive is opened as the archive
+        below = command("info", tmp_path / target / "a")
+        assert f"unfinished: it belongs to {tmp_path / target}" in below.stdout
+    assert "unfinished" in command("ls", tmp_path / target).stderr
+    assert "unfinished" in command("tree", tmp_path / target).stdout.splitlines()[0]
+    verified = command("verify", tmp_path / target)
+    assert verified.returncode == 1
+    assert "unfinished: /: unfinished" in verified.stdout
+    listed = command("ls", tmp_path)
+    assert listed.returncode != 0  # the directory is no hierarchy
+    with pytest.raises(NodeExistsError, match="is unfinished, so that its arrays cannot be skipped"):
+        convert(tmp_path / "s.zarr", tmp_path / target, chunks=(8, 8), if_exists="skip")
+    chunk.write_bytes(content)
+    assert (
+        command(
+            "convert", tmp_path / "s.zarr", tmp_path / target, *options, "--if-exists", "resume"
+        ).returncode
+        == 0
+    )
+    assert command("verify", tmp_path / target, tmp_path / "s.zarr").returncode == 0
+    assert "unfinished" not in command("info", tmp_path / target).stdout
+
+
+def test_an_unfinished_member_is_named_and_its_copy_is_unfinished(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    group = zarrfs.create_group(tmp_path / "s.zarr")
+    for name in ("a", "g/b"):
+        group.create_array(name, data=np.arange(4), attributes={"zarrfs_unfinished": {"command": "copy"}})
+    group["g"].attrs["zarrfs_unfinished"] = {}
+    for name in ("ls", "info"):
+        assert command(name, tmp_path / "s.zarr").stdout.count("(unfinished)") == 2
+    assert command("tree", tmp_path / "s.zarr").stdout.count("  unfinished\n") == 3
+    assert command("verify", tmp_path / "s.zarr").stdout.count("unfinished: ") == 3
+    with caplog.at_level("WARNING", "zarrfs"):
+        convert(tmp_path / "s.zarr/a", tmp_path / "t.zarr")
+    assert "the source, is unfinished" in caplog.text
+    assert "unfinished" in command("info", tmp_path / "t.zarr").stdout
+
+
+def test_a_replaced_array_stays_complete_if_the_copy_is_killed(tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "s.zarr", data=np.arange(1, 9), chunks=(2,))
+    zarrfs.create_array(tmp_path / "t.zarr", data=np.arange(5))
+    store = LocalStore(str(tmp_path / "t.zarr"))
+    with pytest.raises(KilledError):
+        convert(tmp_path / "s.zarr", killed_store(store, 3), if_exists="replace")
+    array = zarrfs.open_array(tmp_path / "t.zarr")
+    assert array.shape == (5,)
+    assert unfinished_note(array) is None

@@ -22,6 +22,7 @@ from zarrfs.cli.console import (
 from zarrfs.cli.values import location_options, parse_storage_options
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.nodes.summary import array_summary, dtype_text, group_summary, json_safe
+from zarrfs.engine.nodes.unfinished import is_unfinished, unfinished_note
 from zarrfs.errors import describe_error
 from zarrfs.ngff.geometry import array_geometry
 from zarrfs.ngff.members import member_names
@@ -68,6 +69,9 @@ def command(
             properties |= group_summary(node)
             properties["members"] = member_summaries(node)
         properties |= orientation_summary(node)
+        note = unfinished_note(node)
+        if note is not None:
+            properties["unfinished"] = note
     if as_json:
         print_json(properties)
     elif properties["kind"] == "array":
@@ -114,6 +118,8 @@ def member_summaries(group: zarrfs.Group) -> list[dict[str, Any]]:
             entry: dict[str, Any] = {"name": name, "kind": "group"}
             if isinstance(node, zarrfs.Array):
                 entry |= member_summary(node)
+            if is_unfinished(node.attrs):
+                entry["unfinished"] = True
         except MemoryError:
             raise
         except Exception as error:  # an error in one member must not hide the others
@@ -142,7 +148,7 @@ def show_array(properties: dict[str, Any]) -> None:
         ("data type", _dtype(properties)),
         ("chunks", _join_lengths(properties["chunks"])),
     ]
-    rows += _orientation(properties)
+    rows += _state(properties) + _orientation(properties)
     if properties["shards"]:
         rows.append(("shards", _join_lengths(properties["shards"])))
     rows.append(("codecs", [_codec(codec) for codec in properties["codecs"]]))
@@ -170,14 +176,14 @@ def show_group(properties: dict[str, Any]) -> None:
         ("group", f"{properties['path']} in {properties['location']}"),
         ("format", _format(properties["zarr_format"])),
     ]
-    print_properties(rows + _orientation(properties))
+    print_properties(rows + _state(properties) + _orientation(properties))
     members = properties["members"]
     if members:
         click.echo()
         table = [
             (
                 m["name"],
-                m["kind"],
+                m["kind"] + (" (unfinished)" if "unfinished" in m else ""),
                 _join_lengths(m.get("shape")),
                 m.get("data_type", ""),
                 _join_lengths(m.get("chunks")),
@@ -192,6 +198,10 @@ def show_group(properties: dict[str, Any]) -> None:
             if "error" in member:
                 click.echo(safe(f"{member['name']}: {member['error']}", MAX_LINE))
     print_attributes(properties["attributes"])
+
+
+def _state(properties: dict[str, Any]) -> list[tuple[str, str | list[str]]]:
+    return [("state", properties["unfinished"])] if "unfinished" in properties else []
 
 
 def _orientation(properties: dict[str, Any]) -> list[tuple[str, str | list[str]]]:

@@ -8,6 +8,7 @@ import zarrfs
 from zarrfs.cli.console import MAX_LINE, print_json, print_table, safe
 from zarrfs.cli.tree import Hierarchy, Member, UnreadableMember, as_object, listed_array, member_object
 from zarrfs.cli.values import location_options, parse_storage_options
+from zarrfs.engine.nodes.unfinished import is_unfinished, unfinished_note
 
 __all__ = ["command"]
 
@@ -45,15 +46,28 @@ def command(location: str, path: str, as_json: bool, storage: tuple[str, ...]) -
         print_table(
             ("name", "kind", "shape", "data type", "chunks"), [_row(name, item) for name, item in entries]
         )
+        note = unfinished_note(node)
+    if note is not None:
+        click.echo(safe(f"{location}: {note}", MAX_LINE), err=True)
     # Reasons are sentences, which would make the columns of the table very wide.
     for name, item in entries:
         if isinstance(item, UnreadableMember):
             click.echo(safe(f"{name}: {item.reason}", MAX_LINE), err=True)
 
 
+def _kind(kind: str, is_unfinished: bool) -> str:
+    return f"{kind} (unfinished)" if is_unfinished else kind
+
+
 def _row(name: str, member: Member) -> tuple[str, ...]:
     if isinstance(member, UnreadableMember):
         return name, "broken", "", "", ""
     if isinstance(member, zarrfs.Group):
-        return name, "group", "", "", ""
-    return name, "array", member.shape, member.data_type, member.chunks
+        return name, _kind("group", is_unfinished(member.attrs)), "", "", ""
+    return (
+        name,
+        _kind("array", "unfinished" in member.properties),
+        member.shape,
+        member.data_type,
+        member.chunks,
+    )

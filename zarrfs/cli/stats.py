@@ -40,6 +40,8 @@ def statistics_rows(statistics: dict[str, Any]) -> Iterator[tuple[str, str | lis
     mount, queue = statistics["mount"], statistics["queue"]
     chunks, blocks, memory = statistics["chunk_cache"], statistics["blocks"], statistics["memory"]
     yield "source", list(map(str, mount["sources"])) or "-"
+    if mount.get("unfinished"):
+        yield "unfinished", list(map(str, mount["unfinished"]))
     yield "mount point", mount["mountpoint"]
     since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(mount["since"]))
     yield "process", f"{mount['pid']}, since {since} ({mount['uptime']:.0f} s)"

@@ -15,6 +15,7 @@ from zarrfs.cli.garbage import garbage_collection_paused
 from zarrfs.cli.values import location_options, parse_storage_options
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.nodes.summary import json_safe
+from zarrfs.engine.nodes.unfinished import is_unfinished, unfinished_note
 from zarrfs.errors import describe_error
 
 __all__ = ["command"]
@@ -95,7 +96,8 @@ class ListedArray:
         """The text after the name in a tree."""
         shards = self.properties["shards"]
         sharded = f", shards {' x '.join(map(str, shards))}" if shards else ""
-        return click.style(f"  {self.shape} {self.data_type}, chunks {self.chunks}{sharded}", fg="cyan")
+        text = click.style(f"  {self.shape} {self.data_type}, chunks {self.chunks}{sharded}", fg="cyan")
+        return text + unfinished_suffix("unfinished" in self.properties)
 
 
 def listed_array(array: zarrfs.Array) -> ListedArray:
@@ -106,6 +108,7 @@ def listed_array(array: zarrfs.Array) -> ListedArray:
             "data_type": array.spec.data_type.name,
             "chunks": json_safe(array.chunks),
             "shards": json_safe(array.shards),
+            **({"unfinished": True} if is_unfinished(array.attrs) else {}),
         }
     )
 
@@ -161,7 +164,7 @@ class Hierarchy:
             if isinstance(member, UnreadableMember):
                 yield head + error_suffix(member.reason)
                 continue
-            yield head
+            yield head + unfinished_suffix(is_unfinished(member.attrs))
             member_indent = indent + ("    " if last else "│   ")
             try:
                 yield from self.lines(member, member_indent, None if depth is None else depth - 1)
@@ -173,7 +176,7 @@ class Hierarchy:
 
     def as_object(self, group: zarrfs.Group, depth: int | None) -> dict[str, Any]:
         """Return a group and ``depth`` levels below it as nested objects; None for all."""
-        entry = group_object(group.name)
+        entry = group_object(group)
         if depth != 0:
             below = None if depth is None else depth - 1
             entry["members"] = {
@@ -220,7 +223,7 @@ def lines(node: zarrfs.Array | zarrfs.Group, depth: int | None) -> Iterator[str]
     if isinstance(node, zarrfs.Array):
         yield head + listed_array(node).suffix
         return
-    yield head
+    yield head + unfinished_suffix(unfinished_note(node) is not None)
     yield from Hierarchy().lines(node, "", depth)
 
 
@@ -229,15 +232,24 @@ def error_suffix(reason: str) -> str:
     return click.style(f"  broken: {safe(reason)}", fg="red")
 
 
+def unfinished_suffix(is_shown: bool) -> str:
+    """Return the text after the name of a node that a command has not completed; empty for others."""
+    return click.style("  unfinished", fg="yellow") if is_shown else ""
+
+
 def member_object(path: str, member: Member) -> dict[str, Any]:
     """Return a member as an object without its own members. A broken member has the reason."""
     if isinstance(member, UnreadableMember):
         return {"kind": "broken", "error": member.reason}
     if isinstance(member, ListedArray):
         return {"kind": "array", "path": path, **member.properties}
-    return group_object(path)
+    return group_object(member)
 
 
-def group_object(path: str) -> dict[str, Any]:
+def group_object(group: zarrfs.Group) -> dict[str, Any]:
     """Return a group as an object without its members."""
-    return {"kind": "group", "path": path}
+    return {
+        "kind": "group",
+        "path": group.name,
+        **({"unfinished": True} if is_unfinished(group.attrs) else {}),
+    }

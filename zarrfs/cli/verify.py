@@ -91,7 +91,7 @@ def _print_report(report: VerificationReport) -> None:
         click.echo(f"... and {len(report.problems) - MAX_LINES} more; --json or --report lists all")
     counts = [
         f"{report.count(kind)} {kind}"
-        for kind in ("corrupt", "different", "missing", "unreadable")
+        for kind in ("corrupt", "different", "missing", "unfinished", "unreadable")
         if report.count(kind)
     ]
     resumed = f", {report.resumed} of them by an earlier run" if report.resumed else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ import numpy.typing as npt
 import zarrfs
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.nodes.unfinished import UNFINISHED
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import (
     LocationError,
@@ -182,15 +184,7 @@ def _import_series(
     for is_dry in (True,) if pyramid["dry_run"] else (True, False):
         report.clear()
         if not is_dry:
-            version = pyramid["version"] or "0.5"
-            layout: dict[str, Any] = {"bioformats2raw.layout": 3}
-            zarrfs.create_group(
-                target,
-                zarr_format=2 if version == "0.4" else 3,
-                attributes=layout if version == "0.4" else {"ome": {"version": version, **layout}},
-                overwrite=pyramid["if_exists"] == "replace",
-                storage_options=pyramid["storage_options"],
-            )
+            _begin_series(target, pyramid)
         for path, source in sources.items():
             place = f"{os.fspath(target)}/{path}"
             built = build_pyramid(
@@ -200,7 +194,30 @@ def _import_series(
             report.estimates += [
                 replace(estimate, path=f"{path}, {estimate.path}") for estimate in built.estimates
             ]
+    if not pyramid["dry_run"]:
+        with zarrfs.open_group(target, mode="r+", storage_options=pyramid["storage_options"]) as group:
+            del group.attrs[UNFINISHED]
     return report
+
+
+def _begin_series(target: str | os.PathLike[str], pyramid: dict[str, Any]) -> None:
+    """Create the group of a series, which is marked as unfinished, or mark the existing one of an interrupted run."""
+    version, options = pyramid["version"] or "0.5", pyramid["storage_options"]
+    layout: dict[str, Any] = {"bioformats2raw.layout": 3}
+    attributes = layout if version == "0.4" else {"ome": {"version": version, **layout}}
+    attributes[UNFINISHED] = {"command": "import"}
+    if pyramid["if_exists"] == "resume":
+        with suppress(NodeNotFoundError, LocationNotFoundError):
+            with zarrfs.open_group(target, mode="r+", storage_options=options) as group:
+                group.attrs.update(attributes)
+            return
+    zarrfs.create_group(
+        target,
+        zarr_format=2 if version == "0.4" else 3,
+        attributes=attributes,
+        overwrite=pyramid["if_exists"] == "replace",
+        storage_options=options,
+    ).close()
 
 
 def _check_unused(**options: object) -> None:

@@ -17,6 +17,7 @@ from zarrfs_viewer.images.dataset import (
 )
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.open_image import image_from_array
+from zarrfs_viewer.images.opening import open_first_image
 from zarrfs_viewer.rendering.thumbnail import thumbnail
 from zarrfs_viewer.state.view_state import LabelsSettings
 
@@ -396,3 +397,13 @@ def test_a_group_without_an_image_states_what_to_do(caplog: pytest.LogCaptureFix
     (problem,) = describe(group).problems
     assert "its server does not list them" in problem
     assert "the store cannot list" in caplog.text
+
+
+def test_a_dataset_that_a_command_has_not_completed_has_a_note() -> None:
+    group = zarrfs.create_group(MemoryStore(), attributes={"zarrfs_unfinished": {"command": "copy"}})
+    group.create_array("a", data=np.zeros((4, 5), "u2"))
+    _, image, _, notes = open_first_image(describe(group), None)
+    assert image is not None
+    assert notes[0].startswith("unfinished: the command that writes it has not completed")
+    del group.attrs["zarrfs_unfinished"]
+    assert open_first_image(describe(group), None)[3] == ()

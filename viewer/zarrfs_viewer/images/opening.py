@@ -116,7 +116,11 @@ def open_first_image(dataset: Dataset, path: str | None, as_labels: bool = False
         image, labels, problems = open_with_labels(dataset, path, as_labels)
     except ZarrError as error:
         return dataset, None, (), dataset.problems or (str(error),)
-    return dataset, image, labels, problems
+    from zarrfs.engine.nodes.unfinished import unfinished_note  # the engine takes long to import
+
+    node = dataset.node
+    note = unfinished_note(node) if isinstance(node, zarrfs.Array | zarrfs.Group) else None
+    return dataset, image, labels, problems if note is None else (note, *problems)
 
 
 def open_with_labels(

@@ -237,11 +237,13 @@ class V2Format(Format):
             check_units(spec.data_type.numpy)
 
     def write(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
+        # The attributes first: a node exists when it has all of them, also if the process is killed in between.
+        written = self.write_attributes(store, path, spec)
         if isinstance(spec, ArraySpec):
             document = write_object(store, join(path, ARRAY_KEY), array_document(spec))
         else:
             document = write_object(store, join(path, GROUP_KEY), group_document(spec))
-        return self.write_attributes(store, path, replace(spec, document=document))
+        return replace(written, document=document)
 
     def document_keys(self, store: Store, path: str, kind: NodeKind) -> tuple[str, ...]:
         return join(path, ARRAY_KEY if kind == "array" else GROUP_KEY), join(path, ATTRIBUTES_KEY)

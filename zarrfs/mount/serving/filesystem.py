@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 
 import zarrfs
+from zarrfs.engine.nodes.unfinished import unfinished_note
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import ChunkDecodeError
+from zarrfs.logs import logger
 from zarrfs.mount.fuse.control import STATISTICS_NAME, ControlOperations
 from zarrfs.mount.fuse.error_numbers import ErrorLog
 from zarrfs.mount.fuse.operations import ZarrOperations
@@ -72,12 +74,26 @@ class Filesystem:
         self.sources = tuple(display_location(location) for location in locations)
         self.statistics = MountStatistics(
             MountDescription(
-                self.sources, mountpoint, os.getpid(), time.time(), cache_size, options.writable
+                self.sources,
+                mountpoint,
+                os.getpid(),
+                time.time(),
+                cache_size,
+                options.writable,
+                tuple(self._unfinished()),
             ),
             self._pool,
             [node._cache for node in self._nodes],
             lambda: sum(tree.cached_nbytes for tree in self._trees.values()),
         )
+
+    def _unfinished(self) -> Iterator[str]:
+        """Yield the sources that are not complete, and log a warning for each."""
+        for source, node in zip(self.sources, self._nodes, strict=True):
+            note = unfinished_note(node)
+            if note is not None:
+                logger.warning("%s is %s", source, note)
+                yield source
 
     def dispatcher(self, ready: Callable[[], None], max_read: int | None = None) -> Dispatcher:
         """Return the operations for the binding. ``ready`` is called when libfuse has initialized the mount."""

@@ -93,6 +93,7 @@ class MountDescription:
         since: the time of mounting in seconds since the epoch.
         cache_size: the limit of the caches of chunks and blocks in bytes.
         is_writable: whether the mount accepts writes.
+        unfinished: the sources that a command has not completed, as they were when they were mounted.
     """
 
     sources: tuple[str, ...]
@@ -101,6 +102,7 @@ class MountDescription:
     since: float
     cache_size: int
     is_writable: bool = False
+    unfinished: tuple[str, ...] = ()
 
 
 @dataclass

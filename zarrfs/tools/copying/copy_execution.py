@@ -14,8 +14,10 @@ from zarrfs.engine.nodes.consolidation_warnings import warn_of_change
 from zarrfs.engine.nodes.creation import new_nodes
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.staging import replacing
+from zarrfs.engine.nodes.unfinished import is_unfinished
 from zarrfs.engine.parallel import CORES
 from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError, StoreError
 from zarrfs.tools.copying.block_grid import Block, ChunkCoords, Coords
 from zarrfs.tools.copying.copy_plan import CopyOptions, CopyStep, group_replaces_array, have_equal_fill_values
@@ -26,22 +28,41 @@ from zarrfs.tools.copying.presence import check_presence, unless_deleted
 from zarrfs.tools.copying.progress import ProgressCounter, nbytes_of_blocks, nbytes_of_chunks
 from zarrfs.tools.copying.reports import ArrayEstimate
 from zarrfs.tools.copying.sampling import Sampling
+from zarrfs.tools.copying.unfinished import mark_complete, mark_existing, marked
 
 __all__ = ["estimate_copy", "execute_copy", "has_same_encoding", "stored_coords", "write_array"]
 
 
+UNFINISHED_COPY = {"command": "copy"}
+"""The attribute of a copy that is not complete."""
+
+
 def execute_copy(plan: list[CopyStep], store: Store, path: str, options: CopyOptions) -> None:
+    """Run the steps of a copy. Its top node is marked as unfinished until all are done."""
     top = plan[0].node
     options.executor.check(top, store)
     if options.if_exists == "replace" and group_replaces_array(top, store, path):
         with replacing(store, path) as staging_store:
             _run_steps(plan, staging_store, options)
+    elif plan[0].replaces or (isinstance(top, Array) and plan[0].spec is None):
+        _run_steps(plan, store, options)  # the existing array stays complete
     else:
-        _run_steps(plan, store, options)
+        _run_steps([_marked(plan[0], store), *plan[1:]], store, options)
+        if not is_unfinished(top.attrs):
+            mark_complete(store, path)
     # Writing a chunk creates the directory of a deleted array again.
     for step in plan:
         if isinstance(step.spec, ArraySpec):
             check_presence(store, step.path, "copied", "delete what is left, and copy again")
+
+
+def _marked(step: CopyStep, store: Store) -> CopyStep:
+    """Return the step of the top node, with which it is created as an unfinished one; an existing node is marked."""
+    if formats.read_kind(store, step.path) is not None:
+        mark_existing(store, step.path, UNFINISHED_COPY)
+    elif step.spec is not None:
+        return replace(step, spec=marked(step.spec, UNFINISHED_COPY))
+    return step
 
 
 def estimate_copy(plan: list[CopyStep], options: CopyOptions, samples: Sampling) -> list[ArrayEstimate]:
@@ -110,7 +131,22 @@ def write_array(store: Store, path: str, spec: ArraySpec, cache: ChunkCache) -> 
 
 
 def has_same_encoding(existing: ArraySpec, spec: ArraySpec) -> bool:
-    """Return whether two arrays have equal metadata apart from attributes and dimension names."""
+    """Return whether an existing array is one that ``spec`` describes, apart from attributes and dimension names.
+
+    A codec of one format can have another class when it is read back from another format.
+    """
+    return _equal_encoding(existing, spec) or _equal_encoding(existing, _as_stored(spec))
+
+
+def _as_stored(spec: ArraySpec) -> ArraySpec:
+    """Return a spec as it is read from the document that is written for it."""
+    store = MemoryStore()
+    formats.write_node(store, "", spec)
+    stored = formats.read_node(store, "")
+    return stored if isinstance(stored, ArraySpec) else spec
+
+
+def _equal_encoding(existing: ArraySpec, spec: ArraySpec) -> bool:
     return (
         (existing.zarr_format, existing.shape, existing.data_type.name, existing.chunk_grid, existing.codecs)
         == (spec.zarr_format, spec.shape, spec.data_type.name, spec.chunk_grid, spec.codecs)

@@ -26,6 +26,7 @@ from zarrfs.tools.copying.planning import (
 )
 from zarrfs.tools.copying.progress import Progress
 from zarrfs.tools.copying.reports import CopyReport
+from zarrfs.tools.copying.unfinished import check_not_unfinished, warn_of_unfinished
 from zarrfs.tools.copying.walking import readable_nodes
 
 __all__ = [
@@ -102,6 +103,9 @@ def plan_copy(
     if options.if_exists == "raise":
         _check_no_nodes(store, [path_in_target for path_in_target, _ in pairs])
     _check_compressors(options.target)
+    if options.if_exists == "skip":
+        check_not_unfinished(store, path)
+    warn_of_unfinished(node)
     replaces_all = options.if_exists == "replace" and group_replaces_array(node, store, path)
     steps: list[CopyStep] = []
     rejected: dict[str, str] = {}

@@ -16,6 +16,7 @@ from zarrfs.engine.nodes.consolidation_warnings import warn_of_change
 from zarrfs.engine.nodes.creation import new_nodes
 from zarrfs.engine.nodes.hierarchy import delete_node
 from zarrfs.engine.nodes.staging import replacing
+from zarrfs.engine.nodes.unfinished import UNFINISHED
 from zarrfs.engine.parallel import CORES
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MetadataError, NodeExistsError
@@ -28,7 +29,7 @@ from zarrfs.tools.copying.presence import unless_deleted
 from zarrfs.tools.copying.progress import Progress, ProgressCounter, nbytes_of_blocks
 from zarrfs.tools.pyramids.images import SourceImage
 from zarrfs.tools.pyramids.passes import LevelGrid, Pass, plan_passes
-from zarrfs.tools.pyramids.plan import UNFINISHED, PyramidPlan
+from zarrfs.tools.pyramids.plan import PyramidPlan
 from zarrfs.tools.pyramids.tasks import BuildBlock, CompareLevels, LevelTarget
 
 __all__ = ["PyramidRun", "pass_blocks"]
@@ -112,6 +113,9 @@ class PyramidRun:
                 replaces = self.if_exists == "replace" and formats.read_kind(store, level) is not None
                 targets[below] = stack.enter_context(replacing(store, level)) if replaces else store
             self._build_levels(store, path, targets)
+            if any(target is not store for target in targets.values()):
+                # Until the end some levels are new and others are old. Without the signature this is not resumed.
+                self._set_attributes(store, path, {UNFINISHED: {"command": "pyramid"}})
         self._finish(store, path)
         for below in self.plan.removed:
             delete_node(store, join(path, below))

@@ -12,6 +12,7 @@ from zarrfs.engine.chunking.chunk_key_encodings import DefaultKeys, V2Keys
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.nodes.unfinished import UNFINISHED
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import UnsupportedError
 from zarrfs.tools.copying.planning import TargetOptions, spec_for_reencoding
@@ -21,10 +22,7 @@ from zarrfs.tools.pyramids.images import SourceImage
 from zarrfs.tools.pyramids.levels import Factors, PyramidLevel, level_paths, plan_levels
 from zarrfs.tools.pyramids.metadata import multiscales_attributes, zarr_format_of
 
-__all__ = ["UNFINISHED", "PyramidPlan", "plan_pyramid"]
-
-UNFINISHED = "zarrfs_unfinished_pyramid"
-"""The attribute of the group while levels are written. Its value describes how they are computed."""
+__all__ = ["PyramidPlan", "plan_pyramid"]
 
 
 @dataclass(frozen=True)
@@ -53,8 +51,12 @@ class PyramidPlan:
         return self.paths if self.writes_first else self.paths[1:]
 
     def signature(self) -> dict[str, Any]:
-        """Return what determines the values of the levels, as JSON."""
-        return {"method": self.method, "factors": [list(level.factors) for level in self.levels[1:]]}
+        """Return what determines the values of the levels, as JSON: the description of a pyramid that is unfinished."""
+        return {
+            "command": "pyramid",
+            "method": self.method,
+            "factors": [list(level.factors) for level in self.levels[1:]],
+        }
 
     def report(self) -> CopyReport:
         report = CopyReport()

@@ -9,12 +9,13 @@ from zarrfs.tools.copying.cluster.results import WorkerStatistics
 
 __all__ = ["Problem", "ProblemKind", "VerificationReport"]
 
-ProblemKind = Literal["corrupt", "different", "missing", "unreadable"]
+ProblemKind = Literal["corrupt", "different", "missing", "unfinished", "unreadable"]
 """
 - ``corrupt``: a chunk, or an inner chunk of a shard, cannot be decoded.
 - ``different``: the values of a chunk, or the metadata of an array, differ from those at the other location.
 - ``missing``: a chunk is missing although all neighbouring chunks are stored. It may be intentional: programs do not
   store chunks that contain only the fill value.
+- ``unfinished``: a command that writes the node was interrupted, has failed, or is running.
 - ``unreadable``: the metadata of a node, or the stored bytes of a chunk, cannot be read.
 """
 
@@ -25,7 +26,7 @@ class Problem:
 
     Attributes:
         path: the path of the array or group, relative to the verified location.
-        kind: ``"corrupt"``, ``"different"``, ``"missing"`` or ``"unreadable"``, as for ``zarrfs verify``.
+        kind: one of ``ProblemKind``, as for ``zarrfs verify``.
         message: what was found.
         chunk: the coordinates of the chunk in its grid (the shard's, if the array is sharded), or None for a node.
         key: the key of the chunk in the store.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from zarrfs.engine.locations import split_options
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.nodes.unfinished import is_unfinished, unfinished_note
 from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.parallel import CORES, for_each
@@ -126,6 +127,10 @@ class _Run:
         self.report = VerificationReport()
 
     def verify(self, node: Array | Group, other: Array | Group | None) -> None:
+        for checked, place in ((node, ""), (other, f"{other.store.url}: " if other is not None else "")):
+            note = None if checked is None else unfinished_note(checked)
+            if note is not None:
+                self.report.problems.append(Problem("/", "unfinished", f"{place}{note}"))
         if isinstance(node, Array):
             self._verify_array("/", node, other)
             return
@@ -133,7 +138,11 @@ class _Run:
         for path, member in walk(node):
             if isinstance(member, Exception):
                 self.report.problems.append(Problem(path, "unreadable", _message(member)))
-            elif isinstance(member, Array):
+                continue
+            if is_unfinished(member.attrs):
+                message = "the command that writes it was interrupted, has failed, or is running"
+                self.report.problems.append(Problem(path, "unfinished", message))
+            if isinstance(member, Array):
                 seen.add(path)
                 self._verify_array(path, member, self._counterpart(path, other))
         if isinstance(other, Group):
