@@ -147,6 +147,85 @@ def test_options_of_the_mount_and_of_a_file_determine_how_an_array_is_stored(sto
     operations.destroy("/")
 
 
+def test_only_the_process_that_opened_a_file_completes_it(store: MemoryStore) -> None:
+    process = [1]
+    operations = operations_of(store, caller=lambda: process[0])
+    before = zarrfs.open_array(store, "img")[...]
+    data = np.arange(2 * before.size, dtype="<u2").reshape(18, 10, 11)
+    half = data.nbytes // 2 - 20
+    writer = operations.open("/img.raw", os.O_WRONLY | os.O_TRUNC)
+    operations.write("/img.raw", data.tobytes()[:half], 0, writer)
+    # Another process inherited the descriptor, or the file is read.
+    process[0] = 2
+    operations.flush("/img.raw", writer)
+    assert len(read_file(operations, "/img.raw")) == half
+    process[0] = 1
+    reader = operations.open("/img.raw", os.O_RDONLY)
+    operations.flush("/img.raw", reader)
+    operations.release("/img.raw", reader)
+    np.testing.assert_array_equal(zarrfs.open_array(store, "img")[...], before)
+    # The process that opened the file ends before the other one.
+    process[0] = 2
+    operations.write("/img.raw", data.tobytes()[half:], half, writer)
+    operations.flush("/img.raw", writer)
+    operations.release("/img.raw", writer)
+    np.testing.assert_array_equal(zarrfs.open_array(store, "img")[...], data)
+    operations.destroy("/")
+
+
+def test_a_file_that_became_an_array_is_extended(
+    store: MemoryStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    operations = operations_of(store)
+    data = np.arange(18 * 110, dtype="<u2").reshape(18, 10, 11)
+    bounds = [0, 3 * 220, 3 * 220 + 7, data.nbytes]
+    handle = operations.open("/img.raw", os.O_WRONLY | os.O_TRUNC)
+    for start, stop, rows in zip(bounds, bounds[1:], (3, None, 18), strict=False):
+        operations.write("/img.raw", data.tobytes()[start:stop], start, handle)
+        assert operations.getattr("/img.raw")["st_size"] == stop
+        if rows is None:
+            assert errno_of(operations.flush, "/img.raw", handle) == errno.EINVAL
+        else:
+            operations.flush("/img.raw", handle)
+            assert zarrfs.open_array(store, "img").shape == (rows, 10, 11)
+    operations.release("/img.raw", handle)
+    np.testing.assert_array_equal(zarrfs.open_array(store, "img")[...], data)
+    assert "not a whole number of rows" in caplog.text
+    operations.destroy("/")
+
+
+def test_bytes_that_complete_no_row_are_reported_when_the_file_is_closed(
+    store: MemoryStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = zarrfs.open_array(store, "img")[...]
+    operations = operations_of(store)
+    handle = operations.open("/img.raw", os.O_WRONLY | os.O_APPEND)
+    operations.write("/img.raw", b"abc", before.nbytes, handle)
+    assert errno_of(operations.write, "/img.raw", b"abc", before.nbytes + 4, handle) == errno.EFBIG
+    assert errno_of(operations.rename, "/img.raw", "/other.raw") == errno.EINVAL
+    assert errno_of(operations.flush, "/img.raw", handle) == errno.EINVAL
+    operations.release("/img.raw", handle)
+    assert "/img.raw: the last 3 bytes are lost" in caplog.text
+    assert operations.getattr("/img.raw")["st_size"] == before.nbytes
+    # What is cut off again, and what belongs to an array that is removed or replaced, is no error.
+    for change in ("truncate", "replace", "remove"):
+        handle = operations.open("/img.raw", os.O_RDWR)
+        operations.write("/img.raw", b"abc", before.nbytes, handle)
+        if change == "truncate":
+            operations.truncate("/img.raw", before.nbytes)
+        elif change == "replace":
+            operations.unlink("/img.npy")
+            write_file(operations, "/img.npy", npy(before))
+        else:
+            for name in ("/img.npy", "/img.raw", "/img.json"):
+                operations.unlink(name)
+        caplog.clear()
+        operations.release("/img.raw", handle)
+        assert not caplog.text
+    assert names(operations) == ["inner"]
+    operations.destroy("/")
+
+
 def test_a_json_file_and_a_raw_file_create_an_array(
     store: MemoryStore, caplog: pytest.LogCaptureFixture
 ) -> None:

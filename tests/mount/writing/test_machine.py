@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,8 @@ class FileMachine(RuleBasedStateMachine):
         kept = min(size, self.plain.nbytes - start)
         if not kept:
             return
+        if view == ".raw":
+            data = data[:kept]  # Further bytes would be appended.
         header = self._header_nbytes(view)
         if view == ".nrrd":
             header = self.operations.getattr("/img.nrrd")["st_size"] - self.plain.nbytes
@@ -139,11 +142,24 @@ class FileMachine(RuleBasedStateMachine):
         grown = np.zeros((rows, *SHAPE[1:]), self.plain.dtype)
         kept = min(rows, len(self.plain))
         grown[:kept] = self.plain[:kept]
-        if rows > len(self.plain):
-            # Elements of a chunk that were outside the array may be stored.
-            again = zarrfs.open_array(self.store, "img", mode="r")[...]
-            grown[kept:] = again[kept:]
         self.plain = grown
+
+    @rule(rows=st.integers(1, 3), parts=st.lists(positions, max_size=3), seed=st.integers(0, 1000))
+    def append(self, rows: int, parts: list[float], seed: int) -> None:
+        if len(self.plain) > 20:
+            return
+        size = rows * int(np.prod(SHAPE[1:])) * self.plain.itemsize
+        data = np.random.default_rng(seed).bytes(size)
+        handle = self._handle(".raw")
+        end = self.plain.nbytes
+        bounds = [0, *sorted(int(part * size) for part in parts), size]
+        for start, stop in pairwise(bounds):
+            assert self.operations.write("/img.raw", data[start:stop], end + start, handle) == stop - start
+            assert self.operations.getattr("/img.raw")["st_size"] == end + stop
+            assert bytes(self.operations.read("/img.raw", 2 * size, end, handle)) == data[:stop]
+        self.operations.flush("/img.raw", handle)
+        new = np.frombuffer(data, self.plain.dtype).reshape((rows, *SHAPE[1:]))
+        self.plain = np.concatenate([self.plain, new])
 
     @rule()
     def remount(self) -> None:

@@ -6,6 +6,7 @@ import mmap
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -173,6 +174,37 @@ def test_programs_change_the_hierarchy(mount: Path, store: Path, tmp_path: Path)
     assert np.load(mount / "img.npy").shape == (80, 70)
     failed = subprocess.run(["truncate", "-s", "33", mount / "img.raw"], capture_output=True, check=False)
     assert failed.returncode
+
+
+@pytest.mark.parametrize("redirection", [">", ">>"])
+def test_several_programs_write_to_the_descriptor_of_a_shell(
+    redirection: str, mount: Path, store: Path, tmp_path: Path
+) -> None:
+    bash = require_program("bash")
+    old = zarrfs.open_array(store, "img")[...]
+    data = np.random.default_rng(0).integers(0, 60_000, (100, 70), "u2")
+    np.save(tmp_path / "new.npy", data)
+    for source, name in ((data.tobytes(), "img.raw"), ((tmp_path / "new.npy").read_bytes(), "new.npy")):
+        (tmp_path / "1").write_bytes(source[:5001])
+        (tmp_path / "2").write_bytes(source[5001:])
+        command = f"{{ cat '{tmp_path}/1'; cat '{tmp_path}/2'; }} {redirection} '{mount}/{name}'"
+        assert run(bash, "-ec", command) == ""
+    np.testing.assert_array_equal(zarrfs.open_array(store, "new")[...], data)
+    expected = data if redirection == ">" else np.concatenate([old, data])
+    np.testing.assert_array_equal(zarrfs.open_array(store, "img")[...], expected)
+
+
+def test_processes_inherit_the_descriptor_of_a_file(mount: Path, store: Path) -> None:
+    data = np.random.default_rng(0).integers(0, 60_000, (100, 70), "u2").tobytes()
+    program = "import sys; sys.stdout.buffer.write(sys.stdin.buffer.read())"
+    with open(mount / "img.raw", "wb", buffering=0) as file:
+        file.write(data[:2800])
+        os.close(os.dup(file.fileno()))
+        subprocess.run([sys.executable, "-c", program], input=data[2800:7000], stdout=file, check=True)
+        with open(mount / "img.raw", "rb") as reader:
+            assert reader.read() == data[:7000]
+        file.write(data[7000:])
+    assert zarrfs.open_array(store, "img")[...].tobytes() == data
 
 
 def test_mv_overwrites_unless_no_clobber_is_set(mount: Path) -> None:

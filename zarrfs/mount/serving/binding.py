@@ -90,6 +90,15 @@ class Binding:
         with _keeping_signal_handlers(self._module), _reading_natively(self._module, library):
             fuse(operations, mountpoint, raw_fi=True, foreground=True, debug=is_debugging, **arguments)
 
+    def calling_process(self) -> int:
+        """Return the process whose request the current thread serves; 0 if it is not known, as in other containers."""
+        thread: int = self._module.fuse_get_context()[2]
+        try:
+            with open(f"/proc/{thread}/status", "rb") as status:
+                return next(int(line[5:]) for line in status if line.startswith(b"Tgid:"))
+        except (OSError, StopIteration, ValueError):
+            return 0
+
     @property
     def library(self) -> str:
         """The name and the version of the libfuse that the binding uses, as far as the binding knows it."""

@@ -95,13 +95,21 @@ class Filesystem:
                 logger.warning("%s is %s", source, note)
                 yield source
 
-    def dispatcher(self, ready: Callable[[], None], max_read: int | None = None) -> Dispatcher:
-        """Return the operations for the binding. ``ready`` is called when libfuse has initialized the mount."""
+    def dispatcher(
+        self,
+        ready: Callable[[], None],
+        max_read: int | None = None,
+        caller: Callable[[], int] = lambda: 0,
+    ) -> Dispatcher:
+        """Return the operations for the binding. ``ready`` is called when libfuse has initialized the mount.
+
+        ``caller`` returns the process whose request is being served, 0 if it is not known.
+        """
         options = self._options
         permissions = Permissions(
             follow_store=options.allow_other, uid=options.uid, gid=options.gid, umask=options.umask
         )
-        sources = {name: self._operations(tree) for name, tree in self._trees.items()}
+        sources = {name: self._operations(tree, caller) for name, tree in self._trees.items()}
         control = ControlOperations({STATISTICS_NAME: self.statistics.json})
         counters = self.statistics.counters
         if len(sources) == 1:
@@ -110,7 +118,7 @@ class Filesystem:
         directory = ControlOperations(directories=lambda: list(sources))
         return Dispatcher(directory, sources, control, counters, ready, permissions, max_read)
 
-    def _operations(self, tree: Tree) -> ZarrOperations:
+    def _operations(self, tree: Tree, caller: Callable[[], int]) -> ZarrOperations:
         if self._options.writable:
             from zarrfs.mount.writing.operations import WritableOperations
             from zarrfs.mount.writing.write_buffer import DEFAULT_DIRTY_NBYTES, WriteBuffer
@@ -122,6 +130,7 @@ class Filesystem:
                 pool=self._pool,
                 options=self._options.creation,
                 write_buffer=WriteBuffer(max(DEFAULT_DIRTY_NBYTES, dirty_nbytes)),
+                caller=caller,
             )
         return ZarrOperations(tree, lambda: None, pool=self._pool)
 

@@ -110,7 +110,9 @@ def _run(
     arguments = _fuse_arguments(filesystem.sources, options)
     max_read = arguments.get("max_read")
     dispatcher = filesystem.dispatcher(
-        mark_ready, int(max_read) if isinstance(max_read, str) and max_read.isdecimal() else None
+        mark_ready,
+        int(max_read) if isinstance(max_read, str) and max_read.isdecimal() else None,
+        binding.calling_process,
     )
     # After a signal, written data are stored before the process exits.
     ending.flush = lambda: dispatcher.destroy("/")

@@ -12,6 +12,7 @@ from zarrfs.mount.fuse.refusal import RefusedError
 from zarrfs.mount.reading.blocks import BlockPool
 from zarrfs.mount.reading.content import ArraySegment, BytesSegment, VirtualFileContent
 from zarrfs.mount.reading.open_files import OpenFile
+from zarrfs.mount.writing.pending import PendingFile
 from zarrfs.mount.writing.write_buffer import WriteBuffer
 
 __all__ = ["ArrayFile"]
@@ -20,10 +21,13 @@ __all__ = ["ArrayFile"]
 class ArrayFile(OpenFile):
     """A file whose bytes can be changed in place. All files of a mount share the write buffer.
 
-    Bytes that do not belong to an element, such as a header, can only be written with their current value. ``path`` is
-    for messages.
+    Bytes that do not belong to an element, such as a header, can only be written with their current value.
 
     Attributes:
+        path: the path in the mount. It changes if the array is renamed.
+        can_grow: whether bytes that are written at the end become rows of the array.
+        appended: the bytes that were written at the end by this file or another one, if this file wrote some of them
+            that are not rows yet.
         is_stale: whether the node was changed, so that the content has to be looked up again.
         is_dirty: whether bytes were written to this file since it was flushed.
     """
@@ -32,16 +36,22 @@ class ArrayFile(OpenFile):
         self, path: str, content: VirtualFileContent, pool: BlockPool, write_buffer: WriteBuffer
     ) -> None:
         super().__init__(content, pool)
-        self._path = path
+        self.path = path
+        self.can_grow = False
+        self.appended: PendingFile | None = None
         self._write_buffer = write_buffer
         self.is_stale = False
         self.is_dirty = False
 
-    def mark_stale(self, top: str) -> None:
-        """Set ``is_stale`` if the file presents a node at or below a path of the store."""
+    def presents(self, top: str) -> bool:
+        """Return whether the file presents a node at or below a path of the store. A file without elements may."""
         paths = [array.path for array in self.content.arrays]
-        if not paths or any(not top or path == top or path.startswith(f"{top}/") for path in paths):
-            self.is_stale = True
+        return not paths or any(not top or path == top or path.startswith(f"{top}/") for path in paths)
+
+    def follow(self, content: VirtualFileContent) -> None:
+        """Present other content from now on."""
+        self.is_stale = False
+        self.content = content
 
     def read(self, offset: int, size: int) -> Any:
         count = max(0, min(size, self.content.size - offset))
@@ -78,7 +88,7 @@ class ArrayFile(OpenFile):
             if not data:
                 return 0
             raise RefusedError(
-                f"{self._path}: byte {offset} is outside the file of {self.content.size} bytes, whose size is "
+                f"{self.path}: byte {offset} is outside the file of {self.content.size} bytes, whose size is "
                 "determined by the shape of the array; truncate the .raw file to change the shape",
                 errno.EFBIG,
             )
@@ -102,13 +112,13 @@ class ArrayFile(OpenFile):
     def _check_unchanged(self, segment: Any, start: int, new: memoryview) -> None:
         if not isinstance(segment, BytesSegment):
             raise RefusedError(
-                f"{self._path}: the file is encoded and cannot be changed in place", errno.EPERM
+                f"{self.path}: the file is encoded and cannot be changed in place", errno.EPERM
             )
         old = bytearray(len(new))
         segment.read_into(start, memoryview(old))
         if old != new:
             raise RefusedError(
-                f"{self._path}: the write changes bytes of the header, which is computed from the metadata; only the "
+                f"{self.path}: the write changes bytes of the header, which is computed from the metadata; only the "
                 "elements can be changed in place",
                 errno.EPERM,
             )

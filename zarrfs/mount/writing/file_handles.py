@@ -15,7 +15,7 @@ from zarrfs.mount.writing.array_file import ArrayFile
 from zarrfs.mount.writing.pending import PendingFile
 from zarrfs.mount.writing.write_buffer import WriteBuffer
 
-__all__ = ["FileHandles"]
+__all__ = ["FileHandles", "is_raw"]
 
 
 class FileHandles:
@@ -36,22 +36,56 @@ class FileHandles:
         self._tree = tree
         self._files = files
         self._pending: dict[int, PendingFile] = {}
+        self._writers: dict[int, int] = {}
         self._numbers = numbers
         self._pool = pool
         self._write_buffer = write_buffer
 
-    def add_array_file(self, path: str, content: VirtualFileContent) -> int:
-        """Open a file of an array, and return its handle."""
-        handle = next(self._numbers)
+    def add_array_file(self, path: str, content: VirtualFileContent, writer: int | None) -> int:
+        """Open a file of an array, and return its handle. ``writer`` is the process if it opens it for writing."""
+        handle = self._new_handle(writer)
         self._files[handle] = self._open(path, content)
         return handle
 
-    def add_pending(self, file: PendingFile) -> int:
-        """Open a pending file, and return its handle."""
-        handle = next(self._numbers)
+    def add_pending(self, file: PendingFile, writer: int | None) -> int:
+        """Open a pending file, and return its handle. ``writer`` is the process if it opens the file for writing."""
+        handle = self._new_handle(writer)
         file.acquire()
         self._pending[handle] = file
         return handle
+
+    def _new_handle(self, writer: int | None) -> int:
+        handle = next(self._numbers)
+        if writer is not None:
+            self._writers[handle] = writer
+        return handle
+
+    def is_writer(self, handle: int) -> bool:
+        """Return whether a file was opened for writing."""
+        return handle in self._writers
+
+    def may_be_last(self, handle: int, process: int) -> bool:
+        """Return whether no writes are expected after a process has closed a descriptor of a handle.
+
+        Programs that a shell or another program starts close the descriptors that they inherited, and the process that
+        opened the file continues. The number of a process is 0 if it is not known.
+        """
+        writer = self._writers.get(handle, 0)
+        return not process or writer in (0, process)
+
+    def path(self, handle: int) -> str | None:
+        """Return the present path of an open file, also if it was removed, or None if there is no such handle."""
+        pending = self._pending.get(handle)
+        file = self._files.get(handle) if pending is None else pending
+        return file.path if isinstance(file, ArrayFile | PendingFile) else None
+
+    def discard(self, handle: int) -> None:
+        """Forget who opened a handle, which is closed."""
+        self._writers.pop(handle, None)
+
+    def is_written(self, file: PendingFile) -> bool:
+        """Return whether a pending file is open for writing."""
+        return any(each is file and handle in self._writers for handle, each in list(self._pending.items()))
 
     def pending(self, handle: int) -> PendingFile | None:
         """Return the pending file of a handle, or None if it is the handle of another file."""
@@ -61,32 +95,45 @@ class FileHandles:
         """Remove the handle of a pending file, and return the file, which the caller releases; None for others."""
         return self._pending.pop(handle, None)
 
-    def dirty_array_file(self, handle: int) -> ArrayFile | None:
-        """Return the file of an array if bytes were written to it since it was flushed, otherwise None."""
-        file = self._files.get(handle)
-        return file if isinstance(file, ArrayFile) and file.is_dirty else None
-
     def array_file(self, path: str, handle: int) -> ArrayFile:
         """Return the open file of a handle. It follows the array if that was replaced, renamed or resized.
 
-        Raises OSError with ESTALE if there is no longer a file at the path.
+        ``path`` is used only if there is no such handle. Raises OSError with ESTALE if there is no longer a file at the
+        path.
         """
         file = self._files.get(handle)
-        if isinstance(file, ArrayFile) and not file.is_stale:
-            return file
+        if isinstance(file, ArrayFile):
+            if not file.is_stale:
+                return file
+            path = file.path
         entry = self._tree.lookup(path)
         if not isinstance(entry, VirtualFile):
             raise os_error(errno.ESTALE)
-        file = self._open(path, entry.content)
-        if handle in self._files:
-            self._files[handle] = file
+        if not isinstance(file, ArrayFile):
+            return self._open(path, entry.content)
+        file.follow(entry.content)
         return file
 
     def mark_stale(self, top: str) -> None:
         """Let open files of the nodes at or below a path of the store look up their content again."""
-        for file in list(self._files.values()):
-            if isinstance(file, ArrayFile):
-                file.mark_stale(top)
+        for file in self._array_files():
+            if file.presents(top):
+                file.is_stale = True
+
+    def move(self, source: str, target: str, top: str) -> None:
+        """Let open files follow a node, at the path ``top`` of the store, that was moved with everything below it."""
+        for file in self._array_files():
+            rest = file.path.removeprefix(f"/{source}")
+            if rest != file.path and rest[:1] in (".", "/") and file.presents(top):
+                file.path = f"/{target}{rest}"
+                file.is_stale = True
+
+    def writers_of_end(self, appended: PendingFile) -> list[ArrayFile]:
+        """Return the open files that wrote to the bytes after the end of an array."""
+        return [file for file in self._array_files() if file.appended is appended]
+
+    def _array_files(self) -> list[ArrayFile]:
+        return [file for file in list(self._files.values()) if isinstance(file, ArrayFile)]
 
     def continue_in_place(self, file: PendingFile) -> None:
         """Let the handles of a file that became an array write to the array, if the array has a file of equal bytes.
@@ -106,4 +153,16 @@ class FileHandles:
                 file.release()
 
     def _open(self, path: str, content: VirtualFileContent) -> ArrayFile:
-        return ArrayFile(path, content, self._pool, self._write_buffer)
+        file = ArrayFile(path, content, self._pool, self._write_buffer)
+        file.can_grow = is_raw(path, content)
+        return file
+
+
+def is_raw(path: str, content: VirtualFileContent) -> bool:
+    """Return whether a file contains the elements of an array in C order and nothing else, so that its size determines
+    the length of the first dimension, which is the slowest one.
+    """
+    # A file without elements has no order.
+    return (
+        path.endswith(".raw") and content.is_c_ordered and bool(content.size or not path.endswith(".F.raw"))
+    )

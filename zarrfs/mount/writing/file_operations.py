@@ -44,7 +44,8 @@ class FileOperations(ZarrOperations):
     """Operations on a Tree whose files can be written.
 
     A file is a file of an array, which is changed in place, or a pending file, which becomes part of the hierarchy when
-    it is complete. A name that was removed while other names of its node remain is hidden.
+    it is complete. A name that was removed while other names of its node remain is hidden. ``caller`` returns the
+    process whose request is being served, 0 if it is not known.
     """
 
     file_mode = 0o644
@@ -58,11 +59,15 @@ class FileOperations(ZarrOperations):
         pool: BlockPool | None = None,
         options: CreationOptions | None = None,
         write_buffer: WriteBuffer | None = None,
+        caller: Callable[[], int] = lambda: 0,
     ) -> None:
         super().__init__(tree, ready, mounted_at, pool)
+        self._caller = caller
         self._write_buffer = WriteBuffer() if write_buffer is None else write_buffer
         self._editor = HierarchyEditor(tree, self._write_buffer, options or CreationOptions())
         self._pending = PendingFiles()
+        # Bytes that were written at the end of .raw files and are not rows of arrays yet, used with ``_structure``.
+        self._appended = PendingFiles()
         self._hidden = HiddenNames()
         # Held while the hierarchy is changed.
         self._structure = threading.RLock()
@@ -78,6 +83,8 @@ class FileOperations(ZarrOperations):
                 if not is_stored and file.size:
                     logger.warning("%s: the temporary file of %d bytes is removed", file.path, file.size)
             self._pending.remove(file)
+        for appended in self._appended:
+            self._store_last_rows(appended)
         self._write_buffer.close()
         super().destroy(path)
 
@@ -106,7 +113,11 @@ class FileOperations(ZarrOperations):
             return self._file_status(file.size, file.size, file.modified)
         if path in self._hidden:
             raise os_error(errno.ENOENT)
-        return super().getattr(path, fh)
+        status = super().getattr(path, fh)
+        appended = self._appended.get(path)
+        if appended is not None:
+            status["st_size"] += appended.size
+        return status
 
     @errors_to_errno
     def access(self, path: str, mode: int) -> int:
@@ -117,7 +128,7 @@ class FileOperations(ZarrOperations):
 
     def _list(self, path: str, needs_sizes: Callable[[int], bool]) -> Iterator[LazyEntry]:
         prefix = path.rstrip("/") + "/"
-        pending = set(self._pending.names(path))
+        pending = {*self._pending.names(path), *self._appended.names(path)}
         for item in super()._list(path, needs_sizes):
             if prefix + item.name not in self._hidden and item.name not in pending:
                 yield item
@@ -137,21 +148,22 @@ class FileOperations(ZarrOperations):
     def open(self, path: str, flags: int) -> int:
         if flags & (os.O_ACCMODE | os.O_TRUNC):
             self._check_writable()
+        writer = self._caller() if flags & os.O_ACCMODE != os.O_RDONLY else None
         file = self._pending.get(path)
         if file is not None:
             if flags & os.O_TRUNC:
                 file.truncate(0)
-            return self._file_handles.add_pending(file)
+            return self._file_handles.add_pending(file, writer)
         entry = self._entry(path)
         if not isinstance(entry, VirtualFile):
             raise os_error(errno.EISDIR)
         if flags & os.O_ACCMODE == os.O_RDONLY:
-            return self._file_handles.add_array_file(path, entry.content)
+            return self._file_handles.add_array_file(path, entry.content, writer)
         if entry.node is None:
             raise RefusedError(f"{path}: the file describes an error and cannot be changed", errno.EPERM)
         is_document = path.endswith(".json")
         if not is_document and not flags & os.O_TRUNC:
-            return self._file_handles.add_array_file(path, entry.content)
+            return self._file_handles.add_array_file(path, entry.content, writer)
         if not path.endswith(CREATED_SUFFIXES):
             raise RefusedError(
                 f"{path}: files of this kind cannot be replaced; expected {', '.join(CREATED_SUFFIXES)}",
@@ -162,7 +174,9 @@ class FileOperations(ZarrOperations):
         file.is_changed = bool(flags & os.O_TRUNC)
         file.replaces = True
         self._pending.add(file)
-        return self._file_handles.add_pending(file)
+        if path.endswith(".raw"):
+            self._discard_appended(path)
+        return self._file_handles.add_pending(file, writer)
 
     @errors_to_errno
     def create(self, path: str, mode: int) -> int:
@@ -175,7 +189,7 @@ class FileOperations(ZarrOperations):
         file = PendingFile(path)
         self._pending.add(file)
         self._hidden.show(path)
-        return self._file_handles.add_pending(file)
+        return self._file_handles.add_pending(file, self._caller())
 
     def _check_writable(self) -> None:
         if self._tree.root.store.read_only:
@@ -192,7 +206,11 @@ class FileOperations(ZarrOperations):
         if pending is not None:
             return pending.read(offset, size)
         try:
-            return self._file_handles.array_file(path, fh).read(offset, size)
+            file = self._file_handles.array_file(path, fh)
+            if offset + size > file.content.size and self._appended.get(file.path) is not None:
+                with self._structure:
+                    return self._read_end(path, size, offset, fh)
+            return file.read(offset, size)
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.ESTALE:
                 raise
@@ -207,16 +225,79 @@ class FileOperations(ZarrOperations):
                 # Meanwhile the file can have become an array, to which the handle writes then.
                 if self._file_handles.pending(fh) is not None:
                     return pending.write(offset, data)
-        return self._file_handles.array_file(path, fh).write(offset, data)
+        file = self._file_handles.array_file(path, fh)
+        if file.can_grow and offset + len(data) > file.content.size:
+            with self._structure:
+                return self._write_end(path, data, offset, fh)
+        return file.write(offset, data)
+
+    def _read_end(self, path: str, size: int, offset: int, fh: int) -> bytes:
+        """Read the elements of an array, and the bytes that were written after them."""
+        file = self._file_handles.array_file(path, fh)
+        end = file.content.size
+        data = bytes(file.read(offset, size)) if offset < end else b""
+        appended = self._appended.get(file.path)
+        return data if appended is None else data + appended.read(max(0, offset - end), size - len(data))
+
+    def _write_end(self, path: str, data: bytes, offset: int, fh: int) -> int:
+        """Write bytes of which some are after the elements of an array. They become rows when the file is closed."""
+        file = self._file_handles.array_file(path, fh)
+        start = offset - file.content.size
+        appended = self._appended.get(file.path)
+        if start + len(data) <= 0 or start > (0 if appended is None else appended.size):
+            return file.write(offset, data)
+        if start < 0:
+            file.write(offset, data[:-start])
+        if appended is None:
+            appended = PendingFile(file.path)
+            self._appended.add(appended)
+        appended.write(max(0, start), data[max(0, -start) :])
+        file.appended = appended
+        return len(data)
+
+    def _store_appended(self, path: str) -> None:
+        """Append the bytes that were written after the elements of an array, as rows.
+
+        Raises RefusedError with EINVAL if they are not whole rows.
+        """
+        with self._structure:
+            appended = self._appended.get(path)
+            if appended is None:
+                return
+            node = self._entry(path).node
+            assert isinstance(node, Array)
+            self._editor.append(node, appended)
+            self._discard_appended(path)
+            self._mark_stale(path.removesuffix(".raw"))
+
+    def _discard_appended(self, path: str) -> None:
+        with self._structure:
+            appended = self._appended.get(path)
+            if appended is not None:
+                for file in self._file_handles.writers_of_end(appended):
+                    file.appended = None
+                self._appended.remove(appended)
+
+    def _store_last_rows(self, appended: PendingFile) -> None:
+        """Append rows that no open file can complete. No program receives an error of this."""
+        try:
+            self._store_appended(appended.path)
+        except Exception as error:
+            logger.error(
+                "%s: the last %d bytes are lost: %s", appended.path, appended.size, describe_error(error)
+            )
+            self._discard_appended(appended.path)
 
     @errors_to_errno
     def flush(self, path: str, fh: Any) -> int:
-        self._flush(path, fh)
+        # The kernel requests it whenever a descriptor is closed, also a copy that another process inherited.
+        if self._file_handles.is_writer(fh):
+            self._flush(fh, self._file_handles.may_be_last(fh, self._caller()))
         return 0
 
     @errors_to_errno
     def fsync(self, path: str, datasync: int, fh: Any) -> int:
-        self._flush(path, fh)
+        self._flush(fh, True)
         synchronize(self._tree.root.store)
         return 0
 
@@ -225,18 +306,25 @@ class FileOperations(ZarrOperations):
         synchronize(self._tree.root.store)
         return 0
 
-    def _flush(self, path: str, fh: int) -> None:
+    def _flush(self, fh: int, is_complete: bool) -> None:
+        """Store what was written by a handle; what is not part of an array yet only if it is complete."""
         pending = self._file_handles.pending(fh)
         if pending is None:
             file = self._files.get(fh)
             if isinstance(file, ArrayFile):
                 file.flush()
-        elif pending.is_changed and pending.size:
-            try:
-                self._store(pending)
-            except IncompleteFileError as error:
-                # numpy.lib.format.open_memmap writes the header, closes the file, and opens it again.
-                logger.info("%s", error)
+                if file.appended is not None and is_complete:
+                    self._store_appended(file.path)
+        elif is_complete and pending.is_changed and pending.size:
+            self._store_if_complete(pending)
+
+    def _store_if_complete(self, file: PendingFile) -> None:
+        file.is_tried = True
+        try:
+            self._store(file)
+        except IncompleteFileError as error:
+            # numpy.lib.format.open_memmap writes the header, closes the file, and opens it again.
+            logger.info("%s", error)
 
     def _store(self, file: PendingFile) -> bool:
         """Apply a pending file to the hierarchy, and remove it. Return False if it has a temporary name."""
@@ -266,16 +354,21 @@ class FileOperations(ZarrOperations):
         """Show all names of the node that a stored file presents, and let open files of it look up their content."""
         stem = path.removesuffix(GROUP_DOCUMENT if path.endswith(GROUP_DOCUMENT) else created_suffix(path))
         self._hidden.show_all(f"{stem.rstrip('.')}.")
+        if not path.endswith(".json"):
+            self._discard_appended(f"{stem}.raw")
         self._mark_stale(stem)
 
     @errors_to_errno
     def release(self, path: str, fh: int) -> int:
         pending = self._file_handles.pop_pending(fh)
+        self._file_handles.discard(fh)
         if pending is None:
-            file = self._file_handles.dirty_array_file(fh)
-            if file is not None:
-                self._flush_released(path, file)
+            file = self._files.get(fh)
+            if isinstance(file, ArrayFile):
+                self._release_array_file(file)
             return super().release(path, fh)
+        if pending.is_changed and not pending.is_tried and not self._file_handles.is_written(pending):
+            self._store_released(pending)
         last = not pending.is_shared
         if last and pending.is_changed and pending.size and self._pending.get(pending.path) is not pending:
             self._store_again(path, pending)
@@ -286,14 +379,30 @@ class FileOperations(ZarrOperations):
         pending.release()
         return 0
 
-    def _flush_released(self, path: str, file: ArrayFile) -> None:
-        """Store what was written by a mapping after the file had been closed. No program receives an error of this."""
-        try:
-            file.flush()
-        except Exception as error:
-            logger.warning(
-                "%s: written data cannot be stored now and is kept: %s", path, describe_error(error)
-            )
+    def _release_array_file(self, file: ArrayFile) -> None:
+        """Store what was written by a mapping or by another process after the file had been closed.
+
+        No program receives an error of this.
+        """
+        if file.is_dirty:
+            try:
+                file.flush()
+            except Exception as error:
+                logger.warning(
+                    "%s: written data cannot be stored now and is kept: %s", file.path, describe_error(error)
+                )
+        with self._structure:
+            appended, file.appended = file.appended, None
+            if appended is not None and not self._file_handles.writers_of_end(appended):
+                self._store_last_rows(appended)
+
+    def _store_released(self, file: PendingFile) -> None:
+        """Store a file that another process than the one that opened it closed last, which receives no error."""
+        if file.size and self._pending.get(file.path) is file:
+            try:
+                self._store_if_complete(file)
+            except Exception as error:
+                self._error_log.report(file.path, error)
 
     def _store_again(self, path: str, file: PendingFile) -> None:
         """Store a file that was written by a mapping after it had been stored. No program receives an error of this."""

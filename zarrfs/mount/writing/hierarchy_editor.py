@@ -20,6 +20,7 @@ from zarrfs.mount.fuse.refusal import RefusedError
 from zarrfs.mount.options import CreationOptions
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.mount.writing.parsing.documents import CREATION_OPTIONS
+from zarrfs.mount.writing.pending import PendingFile
 from zarrfs.mount.writing.write_buffer import WriteBuffer
 
 __all__ = ["HierarchyEditor"]
@@ -201,19 +202,36 @@ class HierarchyEditor:
 
     def resize(self, array: Array, nbytes: int) -> None:
         """Change the length of the first dimension, so that the elements occupy ``nbytes``."""
-        row = prod(array.shape[1:]) * array.itemsize
-        if not array.ndim or not row or nbytes % row:
-            raise RefusedError(
-                f"{array.name}: {nbytes} bytes are not a whole number of rows of {row} bytes (shape {array.shape})",
-                errno.EINVAL,
-            )
+        row = _row_nbytes(array, nbytes)
+        node = self._settled(array)
+        node.resize((nbytes // row, *node.shape[1:]))
+        self.tree.rescan()
+
+    def append(self, array: Array, file: PendingFile) -> None:
+        """Append the rows of a file to an array. A failure changes nothing.
+
+        Raises RefusedError with EINVAL if the file does not contain a whole number of rows.
+        """
+        row = _row_nbytes(array, file.size)
+        node = self._settled(array)
+        before = node.shape
+        rows = file.mapped(node.dtype, 0, (file.size // row, *before[1:]), "C")
+        node.resize((before[0] + len(rows), *before[1:]))
+        try:
+            node[before[0] :] = rows
+        except BaseException:
+            node.resize(before)
+            raise
+        finally:
+            self.tree.rescan()
+
+    def _settled(self, array: Array) -> Array:
+        """Return an array by its present metadata, without dirty chunks. A cached node may lack its user attributes."""
         self.write_buffer.flush(array)
-        # The cached node may lack its user attributes.
         path = array.path[len(self.tree.root.path) :].strip("/") if self.tree.root.path else array.path
         node = self.node(path)
         assert isinstance(node, Array)
-        node.resize((nbytes // row, *node.shape[1:]))
-        self.tree.rescan()
+        return node
 
     # -- attributes --------------------------------------------------------------------------------------------
 
@@ -240,6 +258,17 @@ class HierarchyEditor:
         if node is None:
             raise RefusedError(f"/{path}: there is no such node", errno.ENOENT)
         return node
+
+
+def _row_nbytes(array: Array, nbytes: int) -> int:
+    """Return the size of a row. Raises RefusedError with EINVAL if a number of bytes is not a number of rows."""
+    row = prod(array.shape[1:]) * array.itemsize
+    if not array.ndim or not row or nbytes % row:
+        raise RefusedError(
+            f"{array.name}: {nbytes} bytes are not a whole number of rows of {row} bytes (shape {array.shape})",
+            errno.EINVAL,
+        )
+    return row
 
 
 def _equal_types(first: np.dtype[Any], second: np.dtype[Any]) -> bool:

@@ -14,6 +14,7 @@ from zarrfs.mount.fuse.extended_attributes import XATTR_PREFIX
 from zarrfs.mount.fuse.refusal import RefusedError
 from zarrfs.mount.tree.entries import Directory, Entry, VirtualFile
 from zarrfs.mount.tree.presentation import GROUP_DOCUMENT
+from zarrfs.mount.writing.file_handles import is_raw
 from zarrfs.mount.writing.file_operations import FileOperations
 from zarrfs.mount.writing.new_files import check_creatable, is_temporary, store_file
 from zarrfs.mount.writing.parsing.documents import CREATION_OPTIONS
@@ -46,10 +47,18 @@ class WritableOperations(FileOperations):
         entry = self._entry(path)
         if not isinstance(entry, VirtualFile):
             raise os_error(errno.EISDIR)
+        appended = self._appended.get(path)
+        if appended is not None:
+            with self._structure:
+                if entry.content.size <= length <= entry.content.size + appended.size:
+                    appended.truncate(length - entry.content.size)
+                    return 0
+                self._store_appended(path)
+                entry = self._entry(path)
+                assert isinstance(entry, VirtualFile)
         if length == entry.content.size:
             return 0
-        # The length changes the first dimension, which is the slowest one only in C order.
-        if not path.endswith(".raw") or not isinstance(entry.node, Array) or not entry.content.is_c_ordered:
+        if not isinstance(entry.node, Array) or not is_raw(path, entry.content):
             raise RefusedError(
                 f"{path}: the size of {entry.content.size} bytes is determined by the shape of the array; truncate the "
                 ".raw file in C order to change the shape",
@@ -109,6 +118,7 @@ class WritableOperations(FileOperations):
             parent = path.rpartition("/")[0]
             names = self._tree.array_names(node_path)
             if all(f"{parent}/{name}" in self._hidden for name in names):
+                self._discard_appended(f"/{node_path}.raw")
                 self._editor.remove(node_path)
                 self._hidden.show_all(f"/{node_path}.")
                 self._mark_stale(node_path)
@@ -151,7 +161,7 @@ class WritableOperations(FileOperations):
                 raise
             return
         if isinstance(entry, Directory) and not isinstance(entry.node, Array):
-            if any(file.path.startswith(old + "/") for file in self._pending):
+            if any(file.path.startswith(old + "/") for file in (*self._pending, *self._appended)):
                 raise RefusedError(f"{old}: it contains files that are not stored yet", errno.EBUSY)
             source, target = old.strip("/"), new.strip("/")
         else:
@@ -168,7 +178,10 @@ class WritableOperations(FileOperations):
             source = array_path
         if source != target:
             replaced = self._pending.get(new)
+            self._store_appended(f"/{source}.raw")
             self._editor.move(source, target)
+            self._discard_appended(f"/{target}.raw")
+            self._file_handles.move(source, target, self._editor.store_path(source))
             if replaced is not None:
                 self._pending.remove(replaced)
             for path in (source, target):

@@ -34,6 +34,7 @@ class PendingFile:
         options: the extended attributes ``user.zarr.*`` that were set, without the prefix.
         attributes: the user attributes that were set.
         is_changed: whether there are bytes that have not become part of the hierarchy.
+        is_tried: whether it was tried to store the bytes since they were written last.
         replaces: whether the path is that of a file of the hierarchy, which is replaced.
         modified: the time of the last change in seconds since the epoch.
     """
@@ -43,6 +44,7 @@ class PendingFile:
         self.options: dict[str, str] = {}
         self.attributes: dict[str, Any] = {}
         self.is_changed = False
+        self.is_tried = False
         self.replaces = False
         self.modified = time.time()
         self.lock = threading.RLock()
@@ -82,6 +84,7 @@ class PendingFile:
 
     def _changed(self) -> None:
         self.is_changed = True
+        self.is_tried = False
         self.modified = time.time()
 
     def mapped(
