@@ -248,6 +248,50 @@ def test_a_json_file_and_a_raw_file_create_an_array(
     operations.destroy("/")
 
 
+def test_a_copied_json_file_describes_an_array_that_another_file_created(
+    store: MemoryStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    operations = operations_of(store)
+    zarrfs.open_group(store, mode="r+")["inner"].create_array(
+        "source", data=np.arange(60).reshape(6, 10), chunks=(2, 5), attributes={"a": 1}, fill_value=9
+    )
+    document = json.loads(read_file(operations, "/inner/source.json"))
+    write_file(operations, "/new.npy", read_file(operations, "/inner/source.npy"))
+    for name, change in (("/new.json", {}), ("/other.json", {"shape": [7, 10]})):
+        if name == "/other.json":
+            write_file(operations, "/other.npy", npy(np.arange(60).reshape(6, 10)))
+        operations.unlink(name)
+        content = json.dumps({**document, **change, "zarr_format": 2}).encode()
+        if change:
+            assert errno_of(write_file, operations, name, content) == errno.EINVAL
+            operations.unlink(name)
+        else:
+            write_file(operations, name, content)
+    array = zarrfs.open_array(store, "new")
+    assert (array.chunks, array.fill_value, dict(array.attrs)) == ((2, 5), 9, {"a": 1})
+    np.testing.assert_array_equal(array[...], np.arange(60).reshape(6, 10))
+    assert "describes an array whose shape is [7, 10]" in caplog.text
+    operations.destroy("/")
+
+
+def test_elements_wait_for_their_array_while_a_tree_is_copied(
+    store: MemoryStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    process = [1]
+    operations = operations_of(store, caller=lambda: process[0])
+    data = np.arange(12.0).reshape(4, 3)
+    operations.mkdir("/tree", 0o755)
+    write_file(operations, "/tree/new.raw", data.tobytes())
+    assert read_file(operations, "/tree/new.raw") == data.tobytes()
+    write_file(operations, "/tree/new.json", b'{"shape": [2, 3], "dtype": "<f8"}')
+    np.testing.assert_array_equal(zarrfs.open_array(store, "tree/new")[...], data)
+    process[0] = 2
+    assert errno_of(write_file, operations, "/tree/other.raw", data.tobytes()) == errno.EINVAL
+    assert "Create the array first" in caplog.text
+    operations.unlink("/tree/other.raw")
+    operations.destroy("/")
+
+
 def test_temporary_files_are_renamed_to_arrays(store: MemoryStore) -> None:
     operations = operations_of(store)
     for number, name in enumerate((".new.npy.Xa81ab", "new.npy.tmp", ".new.npy.swp", "4913", "new.npy~")):

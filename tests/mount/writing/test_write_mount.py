@@ -207,6 +207,71 @@ def test_processes_inherit_the_descriptor_of_a_file(mount: Path, store: Path) ->
     assert zarrfs.open_array(store, "img")[...].tobytes() == data
 
 
+def make_tree(location: Path) -> zarrfs.Group:
+    root = zarrfs.create_group(location)
+    tree = root.create_group("tree", attributes={"n": [1], "text": "1"})
+    data = np.arange(60 * 70, dtype="<u2").reshape(60, 70)
+    tree.create_array("img", data=data, chunks=(16, 16), attributes={"a": {"b": 2}, "text": "1"})
+    deep = tree.create_group("deep", attributes={"deep": True})
+    deep.create_array("x", data=np.arange(10.0), chunks=(3,), fill_value=np.nan)
+    tree.create_array(
+        "empty", shape=(0, 5), dtype="i4", chunks=(2, 5), fill_value=7, dimension_names=["a", "b"]
+    )
+    tree.create_array("sharded", data=np.ones((8, 8), "<f4"), chunks=(2, 2), shards=(4, 4))
+    tree.create_array("scalar", data=np.array(3.5))
+    return tree
+
+
+def assert_equal_trees(found: zarrfs.Group, expected: zarrfs.Group) -> None:
+    assert dict(found.attrs) == dict(expected.attrs)
+    assert sorted(found) == sorted(expected)
+    for name, node in expected.items():
+        other = found[name]
+        if isinstance(node, zarrfs.Group):
+            assert_equal_trees(other, node)
+            continue
+        for attribute in ("shape", "chunks", "shards", "dtype", "dimension_names"):
+            assert getattr(other, attribute) == getattr(node, attribute), (name, attribute)
+        assert dict(other.attrs) == dict(node.attrs), name
+        np.testing.assert_equal(other.fill_value, node.fill_value)
+        np.testing.assert_array_equal(other[...], node[...])
+
+
+TREE_COMMANDS = {
+    "cp -r": "cp -r {source} {target}",
+    "cp -a": "cp -a {source} {target}",
+    "cp -r to an existing directory": "mkdir {target}; cp -r {source}/. {target}",
+    "cp -r inside the mount": "cp -a {source} {target}2; cp -r {target}2 {target}",
+    "rsync -a": "rsync -a {source}/ {target}; rsync -a {source}/ {target}",
+    "rsync -a --inplace": "rsync -a --inplace {source}/ {target}",
+    "tar x": "mkdir {target}; tar c -C {source} . | tar x -C {target}",
+    "tar x in the reverse order": (
+        "mkdir {target}; cd {source}; tar c --no-recursion $(find . | sort -r) | tar x -C {target}"
+    ),
+    "shutil.copytree": "{python} -c \"import shutil; shutil.copytree('{source}', '{target}')\"",
+}
+
+
+@pytest.mark.parametrize("command", TREE_COMMANDS)
+def test_a_tree_is_copied(command: str, tmp_path: Path) -> None:
+    bash = require_program("bash")
+    for program in ("cp", "rsync", "tar", "find"):
+        if f"{program} " in TREE_COMMANDS[command]:
+            require_program(program)
+    expected = make_tree(tmp_path / "source.zarr")
+    zarrfs.create_group(tmp_path / "target.zarr")
+    with (
+        mounted(tmp_path / "source.zarr", tmp_path / "source") as source,
+        mounted(tmp_path / "target.zarr", tmp_path / "target", "--rw") as target,
+    ):
+        text = TREE_COMMANDS[command].format(
+            source=source / "tree", target=target / "copy", python=sys.executable
+        )
+        run(bash, "-e", "-o", "pipefail", "-c", text)
+        unmount(str(target))
+    assert_equal_trees(zarrfs.open_group(tmp_path / "target.zarr")["copy"], expected)
+
+
 def test_mv_overwrites_unless_no_clobber_is_set(mount: Path) -> None:
     np.save(mount / "a.npy", np.arange(3))
     np.save(mount / "b.npy", np.arange(4))

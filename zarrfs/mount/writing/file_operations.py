@@ -26,6 +26,7 @@ from zarrfs.mount.writing.array_file import ArrayFile
 from zarrfs.mount.writing.file_handles import FileHandles
 from zarrfs.mount.writing.hidden_names import HiddenNames
 from zarrfs.mount.writing.hierarchy_editor import HierarchyEditor
+from zarrfs.mount.writing.implied_names import ImpliedNames
 from zarrfs.mount.writing.local_storage import synchronize
 from zarrfs.mount.writing.new_files import (
     CREATED_SUFFIXES,
@@ -69,6 +70,9 @@ class FileOperations(ZarrOperations):
         # Bytes that were written at the end of .raw files and are not rows of arrays yet, used with ``_structure``.
         self._appended = PendingFiles()
         self._hidden = HiddenNames()
+        self._implied = ImpliedNames()
+        # The directories that were created, with the processes that created them.
+        self._group_creators = ImpliedNames()
         # Held while the hierarchy is changed.
         self._structure = threading.RLock()
         self._file_handles = FileHandles(tree, self._files, self._handles, self._pool, self._write_buffer)
@@ -76,7 +80,7 @@ class FileOperations(ZarrOperations):
     def destroy(self, path: str) -> None:
         for file in self._pending:
             try:
-                is_stored = not file.is_changed or (file.size > 0 and store_file(file, self._editor))
+                is_stored = not file.is_changed or (file.size > 0 and self._apply(file))
             except Exception as error:
                 logger.error("%s: the file is lost: %s", file.path, describe_error(error))
             else:
@@ -111,7 +115,9 @@ class FileOperations(ZarrOperations):
         file = self._pending.get(path)
         if file is not None:
             return self._file_status(file.size, file.size, file.modified)
-        if path in self._hidden:
+        if path in self._hidden or (
+            path in self._implied and self._implied.is_absent_for(path, self._caller())
+        ):
             raise os_error(errno.ENOENT)
         status = super().getattr(path, fh)
         appended = self._appended.get(path)
@@ -329,17 +335,41 @@ class FileOperations(ZarrOperations):
     def _store(self, file: PendingFile) -> bool:
         """Apply a pending file to the hierarchy, and remove it. Return False if it has a temporary name."""
         with self._structure, file.lock:
-            if not store_file(file, self._editor):
+            if not self._apply(file):
                 return False
             self._show_stem(file.path)
             self._pending.remove(file)
             self._file_handles.continue_in_place(file)
-            if file.path.endswith(".json"):
-                self._store_elements(file.path.removesuffix(".json") + ".raw")
+            suffix = created_suffix(file.path)
+            if suffix != ".raw":
+                self._store_elements(file.path.removesuffix(suffix) + ".raw")
         return True
 
+    def _apply(self, file: PendingFile) -> bool:
+        """Apply a pending file to the hierarchy. Return False if it has a temporary name."""
+        path, suffix = file.path, created_suffix(file.path)
+        is_group = path.endswith("/" + GROUP_DOCUMENT)
+        is_created = not is_group and self._tree.lookup(path) is None
+        if suffix == ".raw" and is_created and self._is_tree_copied(path):
+            raise IncompleteFileError(
+                f"{path}: the array does not exist yet; the file is kept until another file of the array is written",
+                errno.EINVAL,
+            )
+        if not store_file(file, self._editor, path in self._implied):
+            return False
+        if is_created and suffix:
+            stem, process = path.removesuffix(suffix), self._caller()
+            for each in CREATED_SUFFIXES:
+                self._implied.add(stem + each, process)
+        self._implied.mark_written(path)
+        return True
+
+    def _is_tree_copied(self, path: str) -> bool:
+        """Return whether the process that writes a file seems to copy the directory of the file."""
+        return self._group_creators.is_filled_by(path.rpartition("/")[0], self._caller())
+
     def _store_elements(self, path: str) -> None:
-        """Store a pending .raw file that was written before the JSON file of its array, if it fits."""
+        """Store a pending .raw file that was written before its array existed, if it fits."""
         elements = self._pending.get(path)
         if elements is not None and elements.is_changed and elements.size:
             elements.acquire()

@@ -19,7 +19,7 @@ from zarrfs.errors import MetadataError, OptionError, describe_error
 from zarrfs.mount.fuse.refusal import RefusedError
 from zarrfs.mount.options import CreationOptions
 from zarrfs.mount.tree.tree import Tree
-from zarrfs.mount.writing.parsing.documents import CREATION_OPTIONS
+from zarrfs.mount.writing.parsing.documents import COPIED_OPTIONS, CREATION_OPTIONS
 from zarrfs.mount.writing.pending import PendingFile
 from zarrfs.mount.writing.write_buffer import WriteBuffer
 
@@ -156,13 +156,14 @@ class HierarchyEditor:
         option_texts: Mapping[str, str] | None = None,
         attributes: Mapping[str, Any] | None = None,
         document: Mapping[str, Any] | None = None,
+        keeps_options: bool = True,
     ) -> None:
         """Create the array at a path from its elements or a document, or replace it. A failure changes nothing.
 
         Elements that are not in memory are copied in parts.
 
         ``option_texts`` contains the creation options as the text of extended attributes. A replacement keeps the
-        attributes, and, if data type and number of dimensions are equal, chunks and codecs.
+        attributes, and, with ``keeps_options`` and if data type and number of dimensions are equal, chunks and codecs.
         Raises RefusedError with EINVAL for invalid options.
         """
         present = self.node(path)
@@ -170,16 +171,26 @@ class HierarchyEditor:
             raise RefusedError(f"/{path}: there is a group of that name", errno.EEXIST)
         ndim = data.ndim if data is not None else len(document["shape"]) if document else 0
         options = self.options.for_array(ndim)
+        # A program that copies a file with its extended attributes sets these too.
+        is_copy = "kind" in (option_texts or {})
         if present is not None:
-            options["attributes"] = {**present.attrs.asdict(), **(attributes or {})}
-            if data is not None and _equal_types(data.dtype, present.dtype) and ndim == present.ndim:
+            kept = present.attrs.asdict()
+            options["attributes"] = kept | dict(attributes or {}) | (kept if is_copy else {})
+            if (
+                keeps_options
+                and data is not None
+                and _equal_types(data.dtype, present.dtype)
+                and ndim == present.ndim
+            ):
                 like = options_like(present, {})
                 options |= {name: value for name, value in like.items() if name in KEPT_OPTIONS}
         elif attributes:
             options["attributes"] = dict(attributes)
         options |= dict(document or {})
         options |= {
-            name: _parsed(value) for name, value in (option_texts or {}).items() if name in CREATION_OPTIONS
+            name: _parsed(value)
+            for name, value in (option_texts or {}).items()
+            if name in (COPIED_OPTIONS if is_copy else CREATION_OPTIONS)
         }
         if isinstance(data, np.ndarray):
             options["data"] = data

@@ -8,11 +8,17 @@ import re
 import numpy as np
 
 from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
 from zarrfs.mount.fuse.refusal import RefusedError
 from zarrfs.mount.tree.presentation import GROUP_DOCUMENT
 from zarrfs.mount.writing.hierarchy_editor import HierarchyEditor
-from zarrfs.mount.writing.parsing.documents import edited_attributes, new_array_options, parse_document
+from zarrfs.mount.writing.parsing.documents import (
+    copied_attributes,
+    edited_attributes,
+    has_other_layout,
+    is_copied_document,
+    new_array_options,
+    parse_document,
+)
 from zarrfs.mount.writing.parsing.image_file import IMAGE_SUFFIXES, ImageFileError, opened_image
 from zarrfs.mount.writing.parsing.npy_file import IncompleteNpyError, NpyError, read_npy
 from zarrfs.mount.writing.pending import PendingFile
@@ -39,7 +45,9 @@ TEMPORARY_NAME = re.compile(
 
 
 class IncompleteFileError(RefusedError):
-    """A new file has fewer bytes than its header requires. A program may open it again and write the rest."""
+    """A new file has fewer bytes than its header requires, or its array does not exist yet. It is kept until a program
+    has written the rest.
+    """
 
 
 def is_temporary(path: str) -> bool:
@@ -73,9 +81,11 @@ def check_creatable(path: str) -> None:
     )
 
 
-def store_file(file: PendingFile, editor: HierarchyEditor) -> bool:
+def store_file(file: PendingFile, editor: HierarchyEditor, is_new: bool = False) -> bool:
     """Apply a complete pending file to the hierarchy. Return False if its name is that of a temporary file.
 
+    ``is_new`` states that the file belongs to a node that is being copied, whose other files created the node. A
+    document describes it then.
     Raises RefusedError with EINVAL if the bytes are not complete or not valid, and the errors of the store. The
     hierarchy is unchanged then.
     """
@@ -92,9 +102,9 @@ def store_file(file: PendingFile, editor: HierarchyEditor) -> bool:
             file.is_changed = False
             return True
         if name == GROUP_DOCUMENT:
-            _edit(file, editor, parent)
+            _edit(file, editor, parent, is_new)
         elif name.endswith(".json"):
-            _store_json(file, editor, path.removesuffix(".json"))
+            _store_json(file, editor, path.removesuffix(".json"), is_new)
         elif name.endswith(".npy"):
             _store_npy(file, editor, path.removesuffix(".npy"))
         elif name.endswith(".raw"):
@@ -107,21 +117,31 @@ def store_file(file: PendingFile, editor: HierarchyEditor) -> bool:
     return True
 
 
-def _edit(file: PendingFile, editor: HierarchyEditor, path: str) -> None:
+def _edit(file: PendingFile, editor: HierarchyEditor, path: str, is_new: bool = False) -> None:
     node = editor.node(path)
     if node is None:
         raise RefusedError(f"{file.path}: there is no such group", errno.ENOENT)
     document = parse_document(file.path, file.read(0, file.size))
-    editor.set_attributes(path, edited_attributes(file.path, document, node))
+    if is_copied_document(document, node, is_new):
+        editor.set_attributes(path, copied_attributes(file.path, document, node))
+    else:
+        editor.set_attributes(path, edited_attributes(file.path, document, node))
 
 
-def _store_json(file: PendingFile, editor: HierarchyEditor, path: str) -> None:
+def _store_json(file: PendingFile, editor: HierarchyEditor, path: str, is_new: bool) -> None:
     node = editor.node(path)
-    if isinstance(node, Array):
-        _edit(file, editor, path)
-        return
-    options = new_array_options(file.path, parse_document(file.path, file.read(0, file.size)))
-    editor.create_array(path, None, file.options, file.attributes, options)
+    document = parse_document(file.path, file.read(0, file.size))
+    if not isinstance(node, Array):
+        options = new_array_options(file.path, document)
+        editor.create_array(path, None, file.options, file.attributes, options)
+    elif not is_copied_document(document, node, is_new):
+        editor.set_attributes(path, edited_attributes(file.path, document, node))
+    else:
+        attributes = copied_attributes(file.path, document, node)
+        if has_other_layout(document, node):
+            options = new_array_options(file.path, document)
+            editor.create_array(path, node, file.options, None, options, keeps_options=False)
+        editor.set_attributes(path, attributes)
 
 
 def _store_npy(file: PendingFile, editor: HierarchyEditor, path: str) -> None:
@@ -152,19 +172,19 @@ def _store_image(file: PendingFile, editor: HierarchyEditor, path: str) -> None:
 def _store_raw(file: PendingFile, editor: HierarchyEditor, path: str) -> None:
     """Replace the elements of an array, whose data type and shape (except for the number of rows) are retained."""
     node = editor.node(path)
-    if not isinstance(node, Array) or isinstance(node, Group) or not node.ndim or node.dtype.hasobject:
+    if not isinstance(node, Array) or node.dtype.hasobject:
         raise RefusedError(
             f"{file.path}: a .raw file has no shape and data type. Create the array first: write a JSON file with the "
             f"members 'shape' and 'dtype' to /{path}.json",
             errno.EINVAL,
         )
     row = int(np.prod(node.shape[1:], dtype=object)) * node.itemsize
-    if not row or file.size % row:
+    if not row or file.size % row or (not node.ndim and file.size != row):
         raise RefusedError(
             f"{file.path}: {file.size} bytes are not a whole number of rows of {row} bytes of the array of shape "
             f"{node.shape} and type {node.dtype}",
             errno.EINVAL,
         )
-    shape = (file.size // row, *node.shape[1:])
+    shape = (file.size // row, *node.shape[1:]) if node.ndim else ()
     data = file.mapped(node.dtype, 0, shape, "C")
     editor.create_array(path, data, file.options, file.attributes)

@@ -16,7 +16,7 @@ from zarrfs.mount.tree.entries import Directory, Entry, VirtualFile
 from zarrfs.mount.tree.presentation import GROUP_DOCUMENT
 from zarrfs.mount.writing.file_handles import is_raw
 from zarrfs.mount.writing.file_operations import FileOperations
-from zarrfs.mount.writing.new_files import check_creatable, is_temporary, store_file
+from zarrfs.mount.writing.new_files import check_creatable, is_temporary
 from zarrfs.mount.writing.parsing.documents import CREATION_OPTIONS
 from zarrfs.mount.writing.pending import PendingFile
 
@@ -76,6 +76,9 @@ class WritableOperations(FileOperations):
         with self._structure:
             self._editor.make_group(path.strip("/"))
             self._hidden.show(f"{path}/{GROUP_DOCUMENT}")
+            process = self._caller()
+            self._implied.add(f"{path}/{GROUP_DOCUMENT}", process)
+            self._group_creators.add(path, process)
         return 0
 
     @errors_to_errno
@@ -91,6 +94,7 @@ class WritableOperations(FileOperations):
             else:
                 self._editor.remove_group(path.strip("/"))
                 self._hidden.show_all(path + "/")
+                self._implied.discard(path + "/")
         return 0
 
     @errors_to_errno
@@ -120,6 +124,7 @@ class WritableOperations(FileOperations):
             if all(f"{parent}/{name}" in self._hidden for name in names):
                 self._discard_appended(f"/{node_path}.raw")
                 self._editor.remove(node_path)
+                self._implied.discard(f"/{node_path}.")
                 self._hidden.show_all(f"/{node_path}.")
                 self._mark_stale(node_path)
 
@@ -185,6 +190,8 @@ class WritableOperations(FileOperations):
             if replaced is not None:
                 self._pending.remove(replaced)
             for path in (source, target):
+                for separator in "./":
+                    self._implied.discard(f"/{path}{separator}")
                 self._hidden.show_all(f"/{path}.")
                 self._mark_stale(path)
 
@@ -199,7 +206,7 @@ class WritableOperations(FileOperations):
             return
         file.path = new
         try:
-            store_file(file, self._editor)
+            self._apply(file)
         except BaseException:
             file.path = old
             raise
@@ -238,9 +245,13 @@ class WritableOperations(FileOperations):
             if file is not None:
                 file.attributes[attribute] = _value(text)
             else:
-                self._editor.set_attribute(self._node_path(path), attribute, _value(text))
+                # A copy of a string that is also valid JSON is not that JSON value.
+                if self._attributes(path).get(name) != value:
+                    self._editor.set_attribute(self._node_path(path), attribute, _value(text))
         elif file is not None and (key in CREATION_OPTIONS or key in SET_IF_EQUAL):
             file.options[key] = text
+        elif path in self._implied or path in self._group_creators:
+            pass  # A program copies a file with its extended attributes. They describe the copied node.
         elif self._attributes(path).get(name) != value:
             raise RefusedError(
                 f"{path}: the extended attribute {name} of an existing node cannot be changed; {ATTRIBUTE_PREFIX}NAME "

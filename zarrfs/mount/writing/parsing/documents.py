@@ -12,7 +12,16 @@ from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.summary import array_metadata_summary, group_metadata_summary, json_safe
 from zarrfs.mount.fuse.refusal import RefusedError
 
-__all__ = ["CREATION_OPTIONS", "edited_attributes", "new_array_options", "parse_document"]
+__all__ = [
+    "COPIED_OPTIONS",
+    "CREATION_OPTIONS",
+    "copied_attributes",
+    "edited_attributes",
+    "has_other_layout",
+    "is_copied_document",
+    "new_array_options",
+    "parse_document",
+]
 
 MAX_DOCUMENT_NBYTES = 64 << 20
 
@@ -44,6 +53,11 @@ DESCRIPTION = (
 )
 """The members of the JSON file of an array in a mount that describe a copy of it."""
 
+COPIED_OPTIONS = ("chunks", "shards", "fill_value", "dimension_names")
+"""The creation options that apply to a file that is copied from a mount with its extended attributes. The target may
+have another format, to which the others do not apply.
+"""
+
 DERIVED = ("views", "not_available")
 """Members of the JSON file of an array that are not metadata. They are ignored."""
 
@@ -65,8 +79,7 @@ def parse_document(path: str, content: bytes) -> dict[str, Any]:
 
 def edited_attributes(path: str, document: Mapping[str, Any], node: Array | Group) -> dict[str, Any]:
     """Return the member ``attributes`` of an edited JSON file. Raises RefusedError if another member was changed."""
-    present = array_metadata_summary(node) if isinstance(node, Array) else group_metadata_summary(node)
-    present = json.loads(json.dumps(json_safe(present)))
+    present = _summary(node)
     for name, value in document.items():
         if name == "attributes" or name in DERIVED:
             continue
@@ -76,6 +89,51 @@ def edited_attributes(path: str, document: Mapping[str, Any], node: Array | Grou
                 f"{present.get(name)!r}",
                 errno.EINVAL,
             )
+    return _attributes(path, document)
+
+
+def is_copied_document(document: Mapping[str, Any], node: Array | Group, is_new: bool) -> bool:
+    """Return whether the JSON file of a node is not an edited one, but that of another node of which it is a copy.
+
+    ``is_new`` states whether the node was created by another file of the copy.
+    """
+    present = _summary(node)
+    return document.get("kind", present["kind"]) == present["kind"] and (
+        is_new or document.get("path", present["path"]) != present["path"]
+    )
+
+
+def copied_attributes(path: str, document: Mapping[str, Any], node: Array | Group) -> dict[str, Any]:
+    """Return the member ``attributes`` of a copied JSON file. Raises RefusedError if the array differs."""
+    present = _summary(node)
+    for name in ("shape", "dtype"):
+        if name in document and document[name] != present.get(name):
+            raise RefusedError(
+                f"{path}: the file describes an array whose {name} is {document[name]!r}; that of the array is "
+                f"{present.get(name)!r}. Remove the array, or copy its other files first",
+                errno.EINVAL,
+            )
+    return _attributes(path, document)
+
+
+def has_other_layout(document: Mapping[str, Any], node: Array) -> bool:
+    """Return whether a copied JSON file describes other chunks, another fill value or other dimensions."""
+    present = _summary(node)
+    described = {name: document[name] for name in DESCRIPTION if name in document and name != "attributes"}
+    if any(isinstance(side, list) for side in described.get("chunks", ())):
+        described = {name: value for name, value in described.items() if name not in ("chunks", "shards")}
+    # NaN differs from itself.
+    return any(json.dumps(value) != json.dumps(present.get(name)) for name, value in described.items())
+
+
+def _summary(node: Array | Group) -> dict[str, Any]:
+    """Return the members of the JSON file of a node, as they are read from the file."""
+    summary = array_metadata_summary(node) if isinstance(node, Array) else group_metadata_summary(node)
+    document: dict[str, Any] = json.loads(json.dumps(json_safe(summary)))
+    return document
+
+
+def _attributes(path: str, document: Mapping[str, Any]) -> dict[str, Any]:
     attributes = document.get("attributes")
     if not isinstance(attributes, dict):
         raise RefusedError(f"{path}: expected a member 'attributes' that is a JSON object", errno.EINVAL)
