@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from tests.mount.mounted import mounted, needs_fuse, zarrfs_command
 from tests.processes import TIMEOUT, running, wait_until
 from zarrfs.engine.stores.fsspec.store import RemoteStore
 from zarrfs.mount import MountOptions, is_mounted, mount, unmount
+from zarrfs.mount.serving.interruption import InterruptibleCalls, has_ending_signal
 from zarrfs.mount.serving.sources import _open_on_server, open_sources
 from zarrfs.mount.system.listing import read_statistics
 
@@ -125,7 +127,9 @@ def test_a_hung_server_blocks_neither_listings_nor_unmounting(server: Server, tm
         assert read_statistics(str(mnt))["errors"]["ETIMEDOUT"] >= 1
         server.resumed.set()
         # np.fromfile would hold the interpreter lock, which the server of this process needs, while it seeks and reads.
-        assert (mnt / "unread.raw").read_bytes() == DATA.tobytes()
+        # Data that timed out are an error until a request has been answered.
+        while read_and_ignore(mnt / "unread.raw") != DATA.tobytes():
+            """The request that tells that the server responds may be in progress."""
         server.resumed.clear()
         blocked = threading.Thread(target=read_and_ignore, args=(mnt / "image.npy",))
         blocked.start()
@@ -135,11 +139,78 @@ def test_a_hung_server_blocks_neither_listings_nor_unmounting(server: Server, tm
         blocked.join()
 
 
-def read_and_ignore(path: Path) -> None:
+def read_and_ignore(path: Path) -> bytes | None:
     try:
-        path.read_bytes()
+        return path.read_bytes()
     except OSError:
-        """The mount is removed during the read."""
+        return None  # The mount is removed during the read, or the server does not respond.
+
+
+@pytest.mark.parametrize("state", ["opening", "reading"])
+def test_a_reader_that_waits_for_a_server_can_be_interrupted(
+    state: str, server: Server, tmp_path: Path
+) -> None:
+    """The kernel waits for the answer of the mount, also if the program is killed."""
+    read = (
+        "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); "
+        "file = open(sys.argv[1], 'rb'); os.write(1, b'x'); os.read(0, 1); file.read()"
+    )
+    url = f"{server.url}/data.zarr"
+    with mounted(url, tmp_path / "mnt", "--timeout", "3600", "--retries", "0") as mnt:
+        if state == "opening":
+            server.resumed.clear()
+        before = server.requests
+        with running(
+            [sys.executable, "-c", read, str(mnt / "unread.raw")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+        ) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            if state == "reading":
+                process.stdout.read(1)
+                server.resumed.clear()
+                before = server.requests
+                process.stdin.write(b"x")
+            wait_until(lambda: server.requests > before, process)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(TIMEOUT) != 0
+            process.stdin.close()
+            process.stdout.close()
+
+
+def test_a_call_is_abandoned_if_its_request_is_interrupted() -> None:
+    interrupted, released = threading.Event(), threading.Event()
+    undone: SimpleQueue[int] = SimpleQueue()
+    call = InterruptibleCalls(interrupted.is_set)
+    assert call(divmod, 7, 2, undo=undone.put) == (3, 1)
+    with pytest.raises(ZeroDivisionError):
+        call(divmod, 7, 0)
+    interrupted.set()
+
+    def open_later(number: int) -> int:
+        released.wait()
+        return number
+
+    with pytest.raises(InterruptedError):
+        call(open_later, 5, undo=undone.put)
+    released.set()
+    assert undone.get(timeout=TIMEOUT) == 5
+    assert undone.empty()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_only_signals_that_end_programs_interrupt_a_request(number: signal.Signals) -> None:
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [number])
+    try:
+        assert not has_ending_signal(threading.get_native_id())
+        signal.pthread_kill(threading.get_ident(), number)
+        assert has_ending_signal(threading.get_native_id()) == (number == signal.SIGTERM)
+        signal.sigwait([number])
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    assert has_ending_signal(-1), "the process is not known"
 
 
 def test_sigterm_ends_a_mount_that_waits_for_a_server(server: Server, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from zarrfs.engine.codecs.pipeline.scratch import release_scratch
 from zarrfs.errors import MountError
 from zarrfs.mount.native.library import NativeReads
 from zarrfs.mount.serving.file_statuses import StatusLayout
+from zarrfs.mount.serving.interruption import has_ending_signal
 
 __all__ = ["BINDING_VARIABLE", "Binding", "load_binding"]
 
@@ -98,6 +99,11 @@ class Binding:
                 return next(int(line[5:]) for line in status if line.startswith(b"Tgid:"))
         except (OSError, StopIteration, ValueError):
             return 0
+
+    def is_interrupted(self) -> bool:
+        """Return whether the program that waits for the request of this thread has received a signal that ends it."""
+        library = self._module._libfuse
+        return bool(library.fuse_interrupted()) and has_ending_signal(self._module.fuse_get_context()[2])
 
     @property
     def library(self) -> str:

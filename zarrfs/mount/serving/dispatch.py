@@ -42,6 +42,9 @@ PATH_OPERATIONS = (
 HANDLE_OPERATIONS = ("fallocate", "flush", "fsync", "read", "release", "write")
 """Operations whose first argument is a path and whose last argument is an open file."""
 
+WAITING_OPERATIONS = ("access", "getattr", "getxattr", "listxattr", "read")
+"""Operations that may wait for a server, and that can be abandoned: they change nothing and leave nothing open."""
+
 READDIRPLUS_AUTO = 1 << 14
 """The capability FUSE_CAP_READDIRPLUS_AUTO of libfuse 3."""
 
@@ -74,6 +77,7 @@ class Dispatcher:
 
     ``root`` serves all paths except those below the directories ``sources`` and ``control``. For one source ``root``
     is the operations of the source, and ``sources`` is empty. A request is counted as failed if it raises OSError.
+    ``call_waiting``, if it is given, calls operations that may wait for a server (``InterruptibleCalls``).
     """
 
     use_ns = True
@@ -87,6 +91,7 @@ class Dispatcher:
         ready: Callable[[], None],
         permissions: Permissions,
         max_read: int | None = None,
+        call_waiting: Callable[..., Any] | None = None,
     ) -> None:
         self._root = root
         self._directories = {**sources, CONTROL_DIRECTORY: control}
@@ -95,6 +100,7 @@ class Dispatcher:
         self._ready = ready
         self._permissions = permissions
         self._max_read = max_read
+        self._call_waiting = call_waiting
         self._destroying = threading.Lock()
         self._is_destroyed = False
         for name in (*PATH_OPERATIONS, *HANDLE_OPERATIONS):
@@ -118,6 +124,7 @@ class Dispatcher:
     def _make(self, name: str) -> Callable[..., Any]:
         counters, route = self._counters, self._route
         is_status, changes_attributes = name == "getattr", self._permissions.has_effect
+        call = self._call_waiting if name in WAITING_OPERATIONS else None
         is_read, is_write, has_handle = name == "read", name == "write", name in HANDLE_OPERATIONS
 
         def operation(path: str, *arguments: Any) -> Any:
@@ -126,7 +133,8 @@ class Dispatcher:
                 operations, inner = route(path)
                 if arguments and (has_handle or hasattr(arguments[-1], "fh")):
                     arguments = (*arguments[:-1], arguments[-1].fh)
-                result = _method(operations, name)(inner, *arguments)
+                method = _method(operations, name)
+                result = method(inner, *arguments) if call is None else call(method, inner, *arguments)
                 if is_status:
                     if changes_attributes:
                         result = self._apply_permissions(result, operations, inner)
@@ -181,7 +189,14 @@ class Dispatcher:
         self._counters.begin(name)
         try:
             operations, inner = self._route(path)
-            file.fh = _method(operations, name)(inner, argument)
+            method = _method(operations, name)
+            # Files that are opened for reading only can be closed again.
+            if self._call_waiting is None or name != "open" or argument & (os.O_ACCMODE | os.O_TRUNC):
+                file.fh = method(inner, argument)
+            else:
+                file.fh = self._call_waiting(
+                    method, inner, argument, undo=lambda handle: operations.release(inner, handle)
+                )
             if getattr(operations, "direct_io", False):
                 file.direct_io = 1
             elif hasattr(operations, "keeps_pages") and operations.keeps_pages(file.fh):

@@ -20,7 +20,8 @@ from zarrfs.mount.native.library import native_reads
 from zarrfs.mount.options import MountOptions, default_cache_size
 from zarrfs.mount.reading.blocks import DEFAULT_IDLE_NBYTES, DEFAULT_POOL_NBYTES, BlockPool
 from zarrfs.mount.serving.dispatch import Dispatcher
-from zarrfs.mount.serving.sources import display_location, open_sources, source_names
+from zarrfs.mount.serving.interruption import InterruptibleCalls
+from zarrfs.mount.serving.sources import display_location, is_on_server, open_sources, source_names
 from zarrfs.mount.serving.statistics import MountDescription, MountStatistics
 from zarrfs.mount.tree.tree import Tree
 
@@ -44,6 +45,7 @@ class Filesystem:
         # buffer for blocks is added to a small cache.
         blocks_nbytes = cache_size // 2 if cache_size >= MIN_SHARED_CACHE_NBYTES else 0
         self._reported = ErrorLog()
+        self._waits = any(map(is_on_server, locations))
         access = zarrfs.Access(
             max_document=options.max_document,
             recheck_data=False if options.immutable else None,
@@ -100,11 +102,17 @@ class Filesystem:
         ready: Callable[[], None],
         max_read: int | None = None,
         caller: Callable[[], int] = lambda: 0,
+        is_interrupted: Callable[[], bool] | None = None,
     ) -> Dispatcher:
         """Return the operations for the binding. ``ready`` is called when libfuse has initialized the mount.
 
-        ``caller`` returns the process whose request is being served, 0 if it is not known.
+        ``caller`` returns the process whose request is being served, 0 if it is not known, and ``is_interrupted``
+        whether the request of the calling thread was interrupted.
         """
+        call = None
+        # The operations of a writable mount need the thread of the request, which knows the calling process.
+        if self._waits and not self._options.writable and is_interrupted is not None:
+            call = InterruptibleCalls(is_interrupted)
         options = self._options
         permissions = Permissions(
             follow_store=options.allow_other, uid=options.uid, gid=options.gid, umask=options.umask
@@ -114,9 +122,9 @@ class Filesystem:
         counters = self.statistics.counters
         if len(sources) == 1:
             (root,) = sources.values()
-            return Dispatcher(root, {}, control, counters, ready, permissions, max_read)
+            return Dispatcher(root, {}, control, counters, ready, permissions, max_read, call)
         directory = ControlOperations(directories=lambda: list(sources))
-        return Dispatcher(directory, sources, control, counters, ready, permissions, max_read)
+        return Dispatcher(directory, sources, control, counters, ready, permissions, max_read, call)
 
     def _operations(self, tree: Tree, caller: Callable[[], int]) -> ZarrOperations:
         if self._options.writable:

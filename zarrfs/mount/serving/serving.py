@@ -113,6 +113,7 @@ def _run(
         mark_ready,
         int(max_read) if isinstance(max_read, str) and max_read.isdecimal() else None,
         binding.calling_process,
+        binding.is_interrupted,
     )
     # After a signal, written data are stored before the process exits.
     ending.flush = lambda: dispatcher.destroy("/")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from queue import Empty, SimpleQueue
@@ -33,6 +34,12 @@ MAX_REMEMBERED_NBYTES = 1 << 20
 STALE_SECONDS = 1.0
 """A remembered value is used if the server has not responded after this time."""
 
+REPEATED_SECONDS = 0.1
+"""How long a read of a key that timed out recently waits for the request that is in progress."""
+
+MAX_FAILED = 1024
+"""The maximum number of keys that timed out recently."""
+
 
 class _Task:
     __slots__ = ("done", "error", "function", "is_abandoned", "result")
@@ -52,7 +59,8 @@ class DaemonThreads:
         self._max_threads = max_threads
         self._tasks: SimpleQueue[_Task] = SimpleQueue()
         self._threads = 0
-        self._idle = 0
+        self._free = 0
+        """The number of threads without a task, minus the number of tasks that no thread has taken."""
         self._lock = threading.Lock()
 
     def start(self, function: Callable[[], Any]) -> _Task:
@@ -60,35 +68,50 @@ class DaemonThreads:
         task = _Task(function)
         self._tasks.put(task)
         with self._lock:
-            if self._idle >= self._tasks.qsize() or self._threads >= self._max_threads:
+            self._free -= 1
+            if self._free >= 0 or self._threads >= self._max_threads:
                 return task
             self._threads += 1
+            self._free += 1
         threading.Thread(target=self._work, name="zarrfs-request", daemon=True).start()
         return task
 
     def _work(self) -> None:
         while True:
-            with self._lock:
-                self._idle += 1
             try:
                 task = self._tasks.get(timeout=IDLE_SECONDS)
             except Empty:
                 with self._lock:
-                    self._idle -= 1
-                    if self._tasks.qsize() <= self._idle:
+                    if self._free > 0:
+                        self._free -= 1
                         self._threads -= 1
                         return
                 continue
-            with self._lock:
-                self._idle -= 1
-            if task.is_abandoned:
-                continue
             try:
+                if task.is_abandoned:
+                    raise TimeoutError("no thread was free")
                 task.result = task.function()
             except BaseException as error:
                 task.error = error
             task.done.set()
             del task
+            with self._lock:
+                self._free += 1
+
+
+class _Failure:
+    """A read that timed out.
+
+    Attributes:
+        task: the request that was abandoned, or the one that was sent later to find out whether the server responds.
+        until: the time until which reads of the key fail at once.
+    """
+
+    __slots__ = ("task", "until")
+
+    def __init__(self, task: _Task, until: float) -> None:
+        self.task = task
+        self.until = until
 
 
 class TimeoutStore(WrapperStore):
@@ -100,6 +123,9 @@ class TimeoutStore(WrapperStore):
     logged once.
     While no request is answered, remembered results are returned at once. Other reads then fail after
     ``STALE_SECONDS``: programs and the kernel repeat a read that failed, and each would take ``timeout`` seconds.
+
+    A read of a key that timed out fails after ``REPEATED_SECONDS`` if it is repeated within ``timeout`` seconds,
+    unless its request is answered: the kernel sends the reads of the same data by several programs one after another.
     """
 
     def __init__(
@@ -120,10 +146,14 @@ class TimeoutStore(WrapperStore):
         self._is_reported = False
         """Whether the warning was logged since the last operation that succeeded."""
         self._responses = 0
+        self._failures: OrderedDict[str, _Failure] = OrderedDict()
+        """By key, the reads that timed out."""
         self._probe: _Task | None = None
         """A request that succeeds when the server responds again."""
 
-    def _call(self, operation: Callable[[], T], key: str, timeout: float | None = None) -> T:
+    def _call(
+        self, operation: Callable[[], T], key: str, timeout: float | None = None, *, is_read: bool = False
+    ) -> T:
         """Return the result of an operation. Raises StoreError when the time is over."""
         responses = self._responses
         task = self._threads.start(lambda: self._run(operation))
@@ -132,27 +162,75 @@ class TimeoutStore(WrapperStore):
             task.is_abandoned = True
             if self._responses == responses:
                 self._is_hung = True
-            where = f"{self.url}/{key}" if key else self.url
-            before = "" if limit == self.timeout else f", nor to an earlier request within {self.timeout:g} s"
-            raise ServerError(
-                f"{where}: the server did not respond within {limit:g} s{before} (--timeout)", errno.ETIMEDOUT
-            )
+            if is_read:
+                self._record_failure(key, task)
+            raise self._timeout_error(key, limit)
         if task.error is not None:
+            if _is_timeout(task.error):
+                if is_read:
+                    self._record_failure(key, task)
+                raise self._timeout_error(key, self.timeout) from task.error
             raise task.error
         return cast(T, task.result)
 
     def _read(self, operation: Callable[[], T], key: str) -> T:
         """Return the result of an operation that changes nothing, as ``_call`` does."""
-        return self._call(operation, key, self._stale if self._is_hung else None)
+        if self._failures:
+            self._check_failure(operation, key)
+        return self._call(operation, key, self._stale if self._is_hung else None, is_read=True)
+
+    def _timeout_error(self, key: str, limit: float) -> ServerError:
+        where = f"{self.url}/{key}" if key else self.url
+        before = "" if limit == self.timeout else f", nor to an earlier request within {self.timeout:g} s"
+        return ServerError(
+            f"{where}: the server did not respond within {limit:g} s{before} (--timeout)", errno.ETIMEDOUT
+        )
+
+    def _record_failure(self, key: str, task: _Task) -> None:
+        with self._lock:
+            self._failures[key] = _Failure(task, time.monotonic() + self.timeout)
+            self._failures.move_to_end(key)
+            if len(self._failures) > MAX_FAILED:
+                self._failures.popitem(last=False)
+
+    def _check_failure(self, operation: Callable[[], object], key: str) -> None:
+        """Raise ServerError if a read of the key timed out recently, and the server still does not respond."""
+        with self._lock:
+            failure = self._failures.get(key)
+            if failure is not None and time.monotonic() >= failure.until:
+                del self._failures[key]
+                failure = None
+            if failure is None:
+                return
+            if (
+                failure.task.done.is_set()
+                and failure.task.error is not None
+                and _is_timeout(failure.task.error)
+            ):
+                # The client has given up, too. Another request finds out whether the server responds again.
+                failure.task = self._threads.start(lambda: self._run(operation))
+            task = failure.task
+        limit = min(REPEATED_SECONDS, self.timeout)
+        if not task.done.wait(limit) or (task.error is not None and _is_timeout(task.error)):
+            raise self._timeout_error(key, limit)
+        with self._lock:
+            if self._failures.get(key) is failure:
+                del self._failures[key]
 
     def _run(self, operation: Callable[[], T]) -> T:
         try:
             result = operation()
-        finally:
-            self._responses += 1
-            self._is_hung = False  # an error is also a response
+        except BaseException as error:
+            if not _is_timeout(error):
+                self._mark_response()  # an error of the server is also a response
+            raise
+        self._mark_response()
         self._is_reported = False
         return result
+
+    def _mark_response(self) -> None:
+        self._responses += 1
+        self._is_hung = False
 
     def _call_remembering(self, name: str, key: str, operation: Callable[[], T]) -> T:
         """Return the result of an operation, or the remembered result if the server does not respond."""
@@ -262,3 +340,14 @@ class TimeoutStore(WrapperStore):
         except StoreError as error:
             if error.errno != errno.ETIMEDOUT:
                 raise
+
+
+def _is_timeout(error: BaseException) -> bool:
+    """Return whether an error states that the server did not respond: the client has a time limit of its own."""
+    link: BaseException | None = error
+    while link is not None:
+        # Clients of object stores have classes of their own, such as ReadTimeoutError.
+        if isinstance(link, TimeoutError) or "Timeout" in type(link).__name__:
+            return True
+        link = link.__cause__
+    return getattr(error, "errno", None) == errno.ETIMEDOUT
