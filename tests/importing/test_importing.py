@@ -628,6 +628,15 @@ def test_differing_files_and_other_stacks_are_refused(tmp_path: Path) -> None:
         import_files([tmp_path / "a.zarr"], tmp_path / "out.zarr")
 
 
+def test_a_file_of_a_microscope_has_an_error_that_names_a_converter(tmp_path: Path) -> None:
+    (tmp_path / "a.CZI").write_bytes(b"ZISRAWFILE" + bytes(100))
+    message = r"a.CZI is a file of a microscope.* bioformats2raw"
+    with pytest.raises(LocationError, match=message):
+        import_files([tmp_path / "a.CZI"], tmp_path / "b.zarr")
+    with pytest.raises(LocationError, match=message):
+        zarrfs.open(tmp_path / "a.CZI")
+
+
 def test_the_command_and_an_existing_destination(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", VALUES)
     arguments = [

@@ -29,6 +29,7 @@ from zarrfs.errors import (
     IncompleteCopyError,
     MetadataError,
     NodeExistsError,
+    OptionError,
     StoreError,
     UnsupportedError,
 )
@@ -509,9 +510,31 @@ def test_a_group_with_unknown_members_is_not_treated_as_empty(web: WebServer, tm
     zarrfs.create_group(tmp_path / "www" / "g.zarr").create_array("a", data=np.arange(3))
     with pytest.raises(StoreError, match="cannot be listed"):
         list(zarrfs.open_group(f"{web.url}/g.zarr"))
-    with pytest.raises(IncompleteCopyError, match="cannot be listed"):
+    with pytest.raises(IncompleteCopyError, match=r"consolidate\), or name the members: paths="):
         convert(f"{web.url}/g.zarr", tmp_path / "t.zarr")
     assert not (tmp_path / "t.zarr").exists()
+
+
+def test_the_named_members_of_a_group_are_copied(web: WebServer, tmp_path: Path) -> None:
+    source = zarrfs.create_group(tmp_path / "www" / "g.zarr", attributes={"title": "t"})
+    for name in ("a", "b/c", "b/d", "e/f/h"):
+        source.create_array(name, data=np.arange(3))
+    result = command("copy", f"{web.url}/g.zarr", tmp_path / "t.zarr", "--paths", "b/c,a")
+    assert result.returncode == 0, result.stderr
+    target = zarrfs.open_group(tmp_path / "t.zarr")
+    assert sorted(path for path, _ in target.walk()) == ["a", "b", "b/c"]
+    assert target.attrs == {"title": "t"}
+    result = command("copy", f"{web.url}/g.zarr", tmp_path / "u.zarr", "--paths", "b")
+    assert "the members of b are unknown" in result.stderr
+    assert "consolidate), or name the members: --paths" in result.stderr
+    convert(tmp_path / "www" / "g.zarr", tmp_path / "v.zarr", paths=["b", "b/c", "/e/f/"])
+    found = [path for path, _ in zarrfs.open_group(tmp_path / "v.zarr").walk()]
+    assert sorted(found) == ["b", "b/c", "b/d", "e", "e/f", "e/f/h"]
+    with pytest.raises(IncompleteCopyError, match="b/x"):
+        convert(tmp_path / "www" / "g.zarr", tmp_path / "w.zarr", paths=["b/x"])
+    for place, paths in (("g.zarr/a", ["0"]), ("g.zarr", [""])):
+        with pytest.raises(OptionError, match="expected paths of members of a group"):
+            convert(tmp_path / "www" / place, tmp_path / "w.zarr", paths=paths)
 
 
 @pytest.mark.parametrize("members", [("a",), ("a", "b")])

@@ -37,14 +37,21 @@ def command(
     Examples:
       zarrfs copy image.zarr image.zarr.zip
       zarrfs copy https://example.org/image.zarr image.zarr --if-exists resume
+      zarrfs copy https://example.org/image.zarr part.zarr --paths 0,labels/nuclei
       zarrfs copy simulation.h5 simulation.zarr
       zarrfs copy /shared/image.zarr s3://bucket/image.zarr --dask tcp://head:8786
       zarrfs copy image.zarr/labels sqlite:///data/labels.sqldb
     """
     if is_hdf5(source) or is_hdf5(destination):
-        if copying["if_exists"] != "raise" or copying["verify"] or copying["dry_run"] or copying["dask"]:
+        if (
+            copying["if_exists"] != "raise"
+            or copying["verify"]
+            or copying["dry_run"]
+            or copying["dask"]
+            or copying["paths"] is not None
+        ):
             raise UnsupportedError(
-                "--if-exists, --verify, --dry-run and --dask are not supported for HDF5 files"
+                "--if-exists, --verify, --dry-run, --paths and --dask are not supported for HDF5 files"
             )
         _copy_hdf5(source, destination, copying["skip_broken"], allows_external())
         return

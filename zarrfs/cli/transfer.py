@@ -50,6 +50,7 @@ class CopyOptions(TypedDict):
     dry_run: bool
     sample_writes: bool
     skip_broken: bool
+    paths: list[str] | None
     memory: int
     dask: str | None
     task_timeout: float | None
@@ -95,6 +96,7 @@ def copy_options(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def function(**values: Any) -> None:
         copying = {name: values.pop(name) for name in CopyOptions.__annotations__ if name in values}
+        copying["paths"] = None if copying["paths"] is None else copying["paths"].split(",")
         copying["storage_options"] = parse_storage_options(values.pop("storage"))
         command(**values, copying=copying)
 
@@ -111,6 +113,10 @@ def copy_options(command: Callable[..., None]) -> Callable[..., None]:
             "--skip-broken",
             is_flag=True,
             help="Skip members that cannot be copied, list them, and exit with 3, instead of failing.",
+        ),
+        click.option(
+            "--paths",
+            help="Copy only the members at these paths: 0,labels/nuclei. They are found also if a server cannot list.",
         ),
     )
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy.typing as npt
 
 import zarrfs
+from zarrfs.engine.locations.local import microscope_remedy
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.unfinished import UNFINISHED
@@ -295,6 +296,8 @@ def _open(
         node: Array | Group = open_node(file, "", allow_external)
     except LocationError:
         if is_known_file(file) or not os.path.isfile(file):
+            raise
+        if microscope_remedy(file):
             raise
         raise LocationError(
             f"{file} is not a file of a known format; expected TIFF, NumPy, HDF5, NetCDF4, NRRD, MetaImage, NIfTI, PNG "

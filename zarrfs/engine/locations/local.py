@@ -32,6 +32,9 @@ LMDB_MAGIC_OFFSET = 16
 DBM_KINDS = ("dbm.gnu", "dbm.ndbm")
 
 DBM_SUFFIXES = (".db", ".dat", ".pag")
+
+MICROSCOPE_SUFFIXES = (".czi", ".lif", ".nd2", ".oib", ".oif", ".vsi", ".dv", ".zvi")
+"""The suffixes of files of microscopes that neither zarrfs nor its readers of other formats open."""
 """Suffixes that libraries of dbm append to the path of a database."""
 
 HEADER_NBYTES = 64
@@ -175,7 +178,10 @@ def _open_file(path: str, inner: str, mode: str, options: Options) -> tuple[Stor
         raise LocationError(
             f"{path} is an HDF5 file; copy it to a Zarr hierarchy first: zarrfs copy {shlex.quote(path)} NEW.zarr"
         )
-    problem, remedy = "is empty", ""
+    remedy = microscope_remedy(path)
+    if remedy:
+        raise LocationError(f"{path} is a file of a microscope, which zarrfs does not read{remedy}")
+    problem = "is empty"
     if size:
         problem = "is neither a zip file nor a database"
         remedy = (
@@ -183,6 +189,16 @@ def _open_file(path: str, inner: str, mode: str, options: Options) -> tuple[Stor
         )
     raise LocationError(
         f"{path} {problem}; expected a directory, a zip file or a database that contains a Zarr hierarchy{remedy}"
+    )
+
+
+def microscope_remedy(path: str) -> str:
+    """Return what to do with a file of a microscope, for an error; an empty string for other files."""
+    if not path.lower().endswith(MICROSCOPE_SUFFIXES):
+        return ""
+    return (
+        ". Convert it to OME-Zarr with bioformats2raw (https://github.com/glencoesoftware/bioformats2raw), or export "
+        "it from the program of the microscope as OME-TIFF"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,7 @@ def convert(
     skip_broken: bool = False,
     allow_loss: bool = False,
     keep_ngff: bool = False,
+    paths: Sequence[str] | None = None,
     storage_options: dict[str, Any] | None = None,
     dask: str | Client | None = None,
     task_timeout: float | None = None,
@@ -73,6 +74,8 @@ def convert(
         allow_loss: replace a data type that the format does not have with the NumPy data type of its values.
         keep_ngff: leave OME-NGFF metadata unchanged. By default version 0.4 is converted to 0.5 in format 3, and 0.5
             to 0.4 in format 2.
+        paths: copy only the members of the group at these paths, with the groups above them and all nodes below them.
+            They are found also if the store of the source cannot list.
         storage_options: as for ``open``. Each location gets the options that it supports.
         dask: the address of a Dask scheduler (``tcp://host:8786``) or a ``distributed.Client``. Its workers copy and
             compare. They need zarrfs and access to both locations.
@@ -94,7 +97,16 @@ def convert(
             source, storage_options=None if reading is None else dict(reading), cache_size=memory
         )
         options = CopyOptions(
-            target_options, if_exists, verify, memory, progress, dry_run, skip_broken, keep_ngff, executor
+            target_options,
+            if_exists,
+            verify,
+            memory,
+            progress,
+            dry_run,
+            skip_broken,
+            keep_ngff,
+            paths,
+            executor,
         )
         report = CopyReport()
         with open_for_inspection(target, writing) as (store, path):

@@ -13,7 +13,7 @@ from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.stores.base import Store
-from zarrfs.errors import KeyNameError, MetadataError, NodeExistsError, UnsupportedError
+from zarrfs.errors import KeyNameError, MetadataError, NodeExistsError, OptionError, UnsupportedError
 from zarrfs.ngff.versions import VersionChange, for_zarr_format
 from zarrfs.tools.copying.conventions import convert_conventions, effective_fill_value
 from zarrfs.tools.copying.executors import Executor, ThreadExecutor
@@ -62,6 +62,7 @@ class CopyOptions:
     dry_run: bool = False
     skip_broken: bool = False
     keep_ngff: bool = False
+    paths: Sequence[str] | None = None
     executor: Executor = field(default_factory=ThreadExecutor)
 
 
@@ -96,9 +97,14 @@ def plan_copy(
     Raises the errors of ``convert`` that are raised before anything is written.
     """
     _check_not_nested(node, store, path)
+    if options.paths is not None and (isinstance(node, Array) or not all(options.paths)):
+        raise OptionError(
+            f"paths: expected paths of members of a group, found {','.join(options.paths)!r}"
+            + (f"; {node.store.url}{node.name} is an array" if isinstance(node, Array) else "")
+        )
     pairs = [(path, node)]
     if isinstance(node, Group):
-        members = readable_nodes(node, options.skip_broken, report)
+        members = readable_nodes(node, options.skip_broken, report, paths=options.paths)
         pairs += [("/".join(p for p in (path, below) if p), member) for below, member in members]
     if options.if_exists == "raise":
         _check_no_nodes(store, [path_in_target for path_in_target, _ in pairs])

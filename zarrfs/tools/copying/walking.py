@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from zarrfs.engine.locations import METADATA_NAMES
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
-from zarrfs.errors import NodeNotFoundError, ServerError, StoreError
+from zarrfs.errors import IncompleteCopyError, NodeNotFoundError, ServerError, StoreError
+from zarrfs.tools.copying.option_names import option
 from zarrfs.tools.copying.reports import CopyReport, incomplete_copy_error
 
 __all__ = ["readable_nodes", "walk"]
@@ -28,6 +29,34 @@ def walk(group: Group, depth: int | None = None) -> Iterator[tuple[str, Array | 
         path, node = entry
         if isinstance(node, Group) and (depth is None or len(stack) < depth):
             stack.append(iter(_members(path, node)))
+
+
+def _named(group: Group, paths: Sequence[str]) -> Iterator[tuple[str, Array | Group | Exception]]:
+    """Yield what ``walk`` yields of the members at some paths: also the groups above them, and all nodes below them."""
+    seen: set[str] = set()
+    for named in dict.fromkeys(path.strip("/") for path in paths):
+        parts = named.split("/")
+        for depth in range(1, len(parts) + 1):
+            path = "/".join(parts[:depth])
+            if path in seen:
+                continue
+            seen.add(path)
+            node: Array | Group | Exception
+            try:
+                node = group[path]
+            except ServerError:
+                raise
+            except Exception as error:  # any error is reported as an error of the member
+                node = error
+            yield path, node
+            if isinstance(node, Exception):
+                break
+            if depth == len(parts) and isinstance(node, Group):
+                for below, member in walk(node):
+                    full = path if below == "/" else f"{path}/{below}"
+                    if full not in seen or isinstance(member, Exception):
+                        seen.add(full)
+                        yield full, member
 
 
 def _members(parent: str, group: Group) -> Iterator[tuple[str, Array | Group | Exception]]:
@@ -63,15 +92,31 @@ def _irregular_document(group: Group, name: str) -> str | None:
 
 
 def readable_nodes(
-    group: Group, skip_broken: bool, report: CopyReport, depth: int | None = None
+    group: Group,
+    skip_broken: bool,
+    report: CopyReport,
+    depth: int | None = None,
+    paths: Sequence[str] | None = None,
 ) -> list[tuple[str, Array | Group]]:
     """Return (path relative to the group, node) of all readable nodes below a group. Others are added to ``report``.
+
+    ``paths`` are those of members: only these, what is below them, and the groups above them are returned. Members are
+    found there also if the store cannot list.
 
     Raises IncompleteCopyError if members cannot be read, unless ``skip_broken`` is set.
     """
     nodes: list[tuple[str, Array | Group]] = []
-    for path, node in walk(group, depth):
+    groups = {"/"}
+    for path, node in walk(group, depth) if paths is None else _named(group, paths):
+        if isinstance(node, Group):
+            groups.add(path)
         if isinstance(node, Exception):
+            if path in groups and not group.store.listable:
+                raise IncompleteCopyError(
+                    f"{group.store.url}: nothing was written; the members of {path} are unknown, because the store "
+                    "cannot list and no metadata name them. Consolidate the metadata where the hierarchy is stored "
+                    f"(zarrfs consolidate), or name the members: {option('paths', '0,1')}"
+                ) from node
             report.skipped[path] = str(node) or type(node).__name__
             report.append(f"{path}: skipped: {report.skipped[path]}")
         else:
