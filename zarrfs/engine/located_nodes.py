@@ -70,6 +70,8 @@ def located_store(
     """Return the store of a location, the path in it, and the owner of the store: None if the caller passed it."""
     external = access is not None and access.allow_external
     store, inner = open_store(location, mode=mode, storage_options=storage_options, allow_external=external)
+    if access is not None and access.concurrency is not None:
+        store.limit_requests(access.concurrency)
     if isinstance(location, StoredNode):
         shared = location._open_store
     else:

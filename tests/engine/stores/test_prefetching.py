@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import pytest
 import zarrfs
 from tests.engine.stores.servers import WebServer, web_server
 from tests.processes import TIMEOUT
-from zarrfs.engine.stores.fsspec.store import RemoteStore
+from zarrfs.engine.stores.base import ByteRange
+from zarrfs.engine.stores.fsspec.http import HTTPBackend
+from zarrfs.engine.stores.fsspec.store import MAX_CONCURRENT_REQUESTS, RemoteStore
 from zarrfs.errors import ChunkDecodeError, MissingChunkError, StoreError
 
 DATA = np.arange(24 * 20, dtype="u2").reshape(24, 20)
@@ -206,3 +209,53 @@ def test_references_are_read_without_requests_in_advance(web: WebServer, tmp_pat
     array = zarrfs.open_array("reference://", "a", mode="r", storage_options=options, allow_external=True)
     np.testing.assert_array_equal(array[...], DATA)
     array.store.close()
+
+
+@pytest.mark.parametrize("limit", [None, 8])
+def test_the_requests_of_a_store_are_limited(
+    limit: int | None, web: WebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ranges of values, chunks that are prefetched, and chunks that threads read, all at the same time."""
+    count = limit or MAX_CONCURRENT_REQUESTS
+    lock, is_full = threading.Lock(), threading.Event()
+    waiting, found, sent, most_sent = 0, 0, 0, 0
+    ranges = [ByteRange(start, 1) for start in range(40)]
+    (web.folder / "a.zarr" / "value").write_bytes(bytes(range(40)))
+
+    def hold(path: str) -> None:
+        nonlocal waiting, found
+        with lock:
+            waiting += 1
+            found = max(found, waiting)
+            if waiting >= count:
+                is_full.set()
+        assert is_full.wait(TIMEOUT)
+        with lock:
+            waiting -= 1
+
+    request_range = HTTPBackend._request_range
+
+    async def counted(backend: HTTPBackend, url: str, byte_range: ByteRange) -> Any:
+        nonlocal sent, most_sent
+        sent += 1
+        most_sent = max(most_sent, sent)
+        try:
+            return await request_range(backend, url, byte_range)
+        finally:
+            sent -= 1
+
+    monkeypatch.setattr(HTTPBackend, "_request_range", counted)
+    array = opened(web, access=zarrfs.Access(concurrency=limit), cache_size=0)
+    store = array.store
+    others = [zarrfs.open_array(store, mode="r", cache_size=0) for _ in range(4)]
+    web.before_response = hold
+    with ThreadPoolExecutor(8) as pool:
+        values = [pool.submit(store.get_ranges, "value", ranges) for _ in others]
+        results = [pool.submit(other.__getitem__, ...) for other in others]
+        for value in values:
+            assert b"".join(value.result()) == bytes(range(40))
+        for result in results:
+            np.testing.assert_array_equal(result.result(), DATA)
+    store.close()
+    assert found == count
+    assert most_sent <= count

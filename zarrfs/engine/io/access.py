@@ -42,7 +42,8 @@ class Access:
             are assumed not to change.
         fill_missing: whether missing chunks read as the fill value. If False, they raise MissingChunkError.
         write_empty_chunks: whether chunks that contain only the fill value are stored.
-        concurrency: the maximum number of threads for one read or write. None: as many as are useful.
+        concurrency: the maximum number of threads for one read or write. None: as many as are useful. If it is given
+            when a node is opened or created, it is also the maximum number of requests of the store at a time.
         allow_pickle: whether object arrays that were stored by pickle may be read. Unpickling executes code that the
             data contain.
         max_document: the maximum size of a metadata document in bytes; a larger one is rejected without being read.

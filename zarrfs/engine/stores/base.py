@@ -201,6 +201,12 @@ class Store(ABC):
     def url(self) -> str:
         """The canonical URL of the store, for messages and, where possible, for opening the store again."""
 
+    def limit_requests(self, count: int) -> None:  # noqa: B027 - most stores have no limit
+        """Send at most ``count`` requests to a server at a time, or fewer if the limit is smaller already.
+
+        It applies to all nodes of the store. Other stores than those on servers have no limit.
+        """
+
     # -- reading -----------------------------------------------------------------------------------------------
 
     @abstractmethod

@@ -122,9 +122,14 @@ class Backend:
         """Return a value, or None if it is missing. ``result`` waits for the result of its ``request``."""
         return self._none_if_missing(path, result)
 
-    def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        """Return ranges of a value, at least one, clipped to the value; None if the value is missing."""
-        return self._none_if_missing(path, lambda: self._fetch_ranges(path, ranges))
+    def read_ranges(
+        self, path: str, ranges: Sequence[ByteRange], *, max_requests: int
+    ) -> list[Buffer] | None:
+        """Return ranges of a value, at least one, clipped to the value; None if the value is missing.
+
+        At most ``max_requests`` requests are sent at a time.
+        """
+        return self._none_if_missing(path, lambda: self._fetch_ranges(path, ranges, max_requests))
 
     def size(self, path: str) -> int | None:
         """Return the size of a value, or None if it is missing."""
@@ -152,13 +157,14 @@ class Backend:
         value: bytes = self.file_system.cat_file(path)
         return value
 
-    def _fetch_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+    def _fetch_ranges(self, path: str, ranges: Sequence[ByteRange], max_requests: int) -> list[Buffer] | None:
         """Return ranges, clipped to the value. Requests the size of the value first."""
         size = self.size(path)
         if size is None:
             return None
         resolved = [byte_range.resolve(size) for byte_range in ranges]
-        results = iter(self._fetch_bounds(path, [(start, stop) for start, stop in resolved if stop > start]))
+        bounds = [(start, stop) for start, stop in resolved if stop > start]
+        results = iter(self._fetch_bounds(path, bounds, max_requests))
         buffers: list[Buffer] = []
         for start, stop in resolved:
             buffer = next(results) if stop > start else b""
@@ -170,12 +176,24 @@ class Backend:
             buffers.append(buffer)
         return buffers
 
-    def _fetch_bounds(self, path: str, bounds: Sequence[tuple[int, int]]) -> list[bytes]:
+    def _fetch_bounds(self, path: str, bounds: Sequence[tuple[int, int]], max_requests: int) -> list[bytes]:
         """Return the bytes of ``(start, stop)`` ranges, which are not empty."""
         if not bounds:
             return []
         starts, stops = ([pair[side] for pair in bounds] for side in (0, 1))
-        return list(self.file_system.cat_ranges([path] * len(bounds), starts, stops, on_error="raise"))
+        return self._cat_ranges([path] * len(bounds), starts, stops, max_requests, on_error="raise")
+
+    def _cat_ranges(
+        self,
+        paths: list[str],
+        starts: list[int],
+        stops: list[int | None] | list[int],
+        max_requests: int,
+        on_error: str,
+    ) -> list[Any]:
+        """Return the results of the method of the file system."""
+        options = {"batch_size": max_requests} if self.supports_concurrency else {}
+        return list(self.file_system.cat_ranges(paths, starts, stops, on_error=on_error, **options))
 
     # -- missing keys ------------------------------------------------------------------------------------------
 

@@ -80,7 +80,7 @@ class FTPBackend(RenamingBackend):
     def _fetch(self, path: str, max_nbytes: int | None) -> Buffer:
         return self._run(partial(self._retrieve, path=path), retry=True)
 
-    def _fetch_bounds(self, path: str, bounds: Sequence[tuple[int, int]]) -> list[bytes]:
+    def _fetch_bounds(self, path: str, bounds: Sequence[tuple[int, int]], max_requests: int) -> list[bytes]:
         return [
             self._run(partial(self._retrieve, path=path, start=start, length=stop - start), retry=True)
             for start, stop in bounds

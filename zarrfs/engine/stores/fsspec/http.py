@@ -73,17 +73,17 @@ class HTTPBackend(Backend):
             response.close()
             raise ValueTooLargeError(declared or len(received), max_nbytes)
 
-    def _fetch_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+    def _fetch_ranges(self, path: str, ranges: Sequence[ByteRange], max_requests: int) -> list[Buffer] | None:
         from fsspec.asyn import sync
 
-        buffers: list[Buffer] = sync(self.file_system.loop, self._request_ranges, path, ranges)
+        buffers: list[Buffer] = sync(self.file_system.loop, self._request_ranges, path, ranges, max_requests)
         return buffers
 
     def close(self) -> None:
         """Close the session."""
         self._close_client("_session")
 
-    async def _request_ranges(self, url: str, ranges: Sequence[ByteRange]) -> list[Buffer]:
+    async def _request_ranges(self, url: str, ranges: Sequence[ByteRange], max_requests: int) -> list[Buffer]:
         """Return ranges of one URL, fetched concurrently and clipped to the value.
 
         Raises FileNotFoundError for status 404, RangeMismatchError, and the errors of aiohttp.
@@ -91,7 +91,13 @@ class HTTPBackend(Backend):
         if self._ignores_ranges:
             value = memoryview(await self.file_system._cat_file(url))
             return [value[slice(*byte_range.resolve(len(value)))] for byte_range in ranges]
-        return list(await asyncio.gather(*(self._request_range(url, byte_range) for byte_range in ranges)))
+        limit = asyncio.Semaphore(max_requests)
+
+        async def request(byte_range: ByteRange) -> Buffer:
+            async with limit:
+                return await self._request_range(url, byte_range)
+
+        return list(await asyncio.gather(*map(request, ranges)))
 
     async def _request_range(self, url: str, byte_range: ByteRange) -> Buffer:
         start, length = byte_range

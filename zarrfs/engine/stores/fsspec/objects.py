@@ -34,11 +34,13 @@ class ObjectStorageBackend(Backend):
     def _look_up_container(self, name: str) -> None:
         """Raise an error that means a missing name if the bucket does not exist. Objects in it are not listed."""
 
-    def _fetch_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        buffers = self._fetch_unsized(path, ranges)
-        return super()._fetch_ranges(path, ranges) if buffers is None else buffers
+    def _fetch_ranges(self, path: str, ranges: Sequence[ByteRange], max_requests: int) -> list[Buffer] | None:
+        buffers = self._fetch_unsized(path, ranges, max_requests)
+        return super()._fetch_ranges(path, ranges, max_requests) if buffers is None else buffers
 
-    def _fetch_unsized(self, path: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+    def _fetch_unsized(
+        self, path: str, ranges: Sequence[ByteRange], max_requests: int
+    ) -> list[Buffer] | None:
         """Return the bytes of the ranges, or None if the size of the value is needed to fetch them."""
         if any(length == 0 for _, length in ranges):
             return None
@@ -46,7 +48,7 @@ class ObjectStorageBackend(Backend):
             return None
         starts = [start for start, _ in ranges]
         stops = [None if length is None else start + length for start, length in ranges]
-        results = self.file_system.cat_ranges([path] * len(ranges), starts, stops, on_error="return")
+        results = self._cat_ranges([path] * len(ranges), starts, stops, max_requests, on_error="return")
         for (start, length), result in zip(ranges, results, strict=True):
             if isinstance(result, Exception):
                 if classify_error(result) is Presence.MISSING:
@@ -55,7 +57,7 @@ class ObjectStorageBackend(Backend):
                 return None
             if len(result) > (-start if start < 0 else length or len(result)):
                 return None  # The server does not support this kind of range and has sent more bytes.
-        return list(results)
+        return results
 
 
 class GoogleBackend(ObjectStorageBackend):
@@ -99,5 +101,5 @@ class S3Backend(ObjectStorageBackend):
 
     def _fetch(self, path: str, max_nbytes: int | None) -> Buffer:
         # ``cat_file`` requests the size first. The range from 0 to the end avoids this request.
-        buffers = self._fetch_unsized(path, [ByteRange(0)])
+        buffers = self._fetch_unsized(path, [ByteRange(0)], 1)
         return super()._fetch(path, max_nbytes) if buffers is None else buffers[0]

@@ -30,6 +30,7 @@ from zarrfs.engine.stores.fsspec.presence import (
 )
 from zarrfs.engine.stores.fsspec.protocols import copy_options, redact_url
 from zarrfs.engine.stores.fsspec.references import with_absolute_path
+from zarrfs.engine.stores.fsspec.request_limit import RequestLimit
 from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
 from zarrfs.errors import ReadOnlyError, ServerError, StoreError
 
@@ -38,8 +39,8 @@ __all__ = ["RemoteStore"]
 T = TypeVar("T")
 
 MAX_CONCURRENT_REQUESTS = 64
-"""The maximum number of requests of one read or write at a time. The library of a protocol may allow fewer: aiohttp 100
-connections, s3fs 10 unless ``config_kwargs`` sets ``max_pool_connections``. ``Access(concurrency)`` limits it further.
+"""The maximum number of requests of a store at a time. The library of a protocol may allow fewer: s3fs 10 unless
+``config_kwargs`` sets ``max_pool_connections``. ``limit_requests`` reduces it.
 """
 
 
@@ -76,11 +77,16 @@ class RemoteStore(Store):
         self.read_only = read_only or not self._backend.writable
         self.listable = self._backend.listable
         self.concurrency = MAX_CONCURRENT_REQUESTS if self._backend.supports_concurrency else 1
+        self._limit = RequestLimit(MAX_CONCURRENT_REQUESTS)
 
     @property
     def url(self) -> str:
         """The URL without user, password and query."""
         return self._display_url
+
+    def limit_requests(self, count: int) -> None:
+        self._limit.reduce(count)
+        self.concurrency = min(self.concurrency, self._limit.count)
 
     def _read_only_error(self, operation: str) -> ReadOnlyError:
         if not self._backend.writable:
@@ -101,6 +107,11 @@ class RemoteStore(Store):
 
     def _run(self, participle: str, key: str, operation: Callable[[], T]) -> T:
         """Return the result of an operation of the backend, which a participle such as "read" names in errors."""
+        with self._limit.reserve():
+            return self._run_reserved(participle, key, operation)
+
+    def _run_reserved(self, participle: str, key: str, operation: Callable[[], T]) -> T:
+        """``_run`` of an operation whose requests have been reserved."""
         try:
             with self._backend.lock:
                 return operation()
@@ -128,16 +139,19 @@ class RemoteStore(Store):
 
     @contextmanager
     def _prefetch(
-        self, loop: asyncio.AbstractEventLoop, keys: Sequence[str], max_pending: int
+        self, loop: asyncio.AbstractEventLoop, keys: Sequence[str], reserved: int
     ) -> Iterator[Store]:
         backend = self._backend
 
         def wait(key: str, result: Callable[[], Buffer]) -> Buffer | None:
-            return self._run("read", key, lambda: backend.read_prefetched(self._path(key), result))
+            return self._run_reserved("read", key, lambda: backend.read_prefetched(self._path(key), result))
 
-        paths = ((key, self._path(key)) for key in keys)
-        with PrefetchQueue(loop, backend.request, paths, max_pending) as queue:
-            yield PrefetchingStore(self, queue, wait)
+        try:
+            paths = ((key, self._path(key)) for key in keys)
+            with PrefetchQueue(loop, backend.request, paths, reserved) as queue:
+                yield PrefetchingStore(self, queue, wait)
+        finally:
+            self._limit.release(reserved)
 
     def prefetch(self, keys: Sequence[str], max_pending: int) -> AbstractContextManager[Store] | None:
         if not (self._backend.supports_concurrency and self._backend.supports_prefetching):
@@ -149,13 +163,20 @@ class RemoteStore(Store):
             loop = self._backend.file_system.loop
         except RuntimeError:  # The process was forked. The operations report it.
             return None
-        return self._prefetch(loop, keys, max_pending)
+        reserved = self._limit.reserve_ahead(min(max_pending, len(keys)))
+        if reserved < 2:  # Threads do the same.
+            self._limit.release(reserved)
+            return None
+        return self._prefetch(loop, keys, reserved)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         path = self._path(key)
         if not ranges:
             return None if self.size(key) is None else []
-        return self._run("read", key, lambda: self._backend.read_ranges(path, ranges))
+        with self._limit.reserve(len(ranges)) as reserved:
+            return self._run_reserved(
+                "read", key, lambda: self._backend.read_ranges(path, ranges, max_requests=reserved)
+            )
 
     def size(self, key: str) -> int | None:
         path = self._path(key)

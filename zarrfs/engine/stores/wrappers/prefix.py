@@ -28,6 +28,10 @@ class PrefixStore(Store):
     def url(self) -> str:
         return f"{self.store.url}/{self.prefix}"
 
+    def limit_requests(self, count: int) -> None:
+        self.store.limit_requests(count)
+        self.concurrency = self.store.concurrency
+
     def _full_key(self, key: str) -> str:
         if self._closed:
             self._check_open()

@@ -31,6 +31,10 @@ class WrapperStore(Store):
     def url(self) -> str:
         return self.store.url
 
+    def limit_requests(self, count: int) -> None:
+        self.store.limit_requests(count)
+        self.concurrency = self.store.concurrency
+
     def get(self, key: str) -> Buffer | None:
         self._before("get", key)
         return self.store.get(key)

@@ -59,6 +59,10 @@ class RemoteZipStore(ArchiveStore):
     def url(self) -> str:
         return f"zip::{self._store.url}/{self._key}"
 
+    def limit_requests(self, count: int) -> None:
+        self._store.limit_requests(count)
+        self.concurrency = self._store.concurrency
+
     def __reduce__(self) -> tuple[object, ...]:
         return RemoteZipStore, (self._store, self._key)
 
