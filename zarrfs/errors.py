@@ -4,8 +4,8 @@
 
     ZarrError                      the base class of all exceptions of zarrfs
     ├── LocationError              a location cannot be opened as a store (unknown scheme, no Zarr data)
-    │   └── LocationNotFoundError  (FileNotFoundError) the file or directory does not exist
-    ├── NodeNotFoundError          (KeyError, FileNotFoundError) there is no array or group at the path
+    │   └── LocationNotFoundError  (FileNotFoundError, ValueError) the file or directory does not exist
+    ├── NodeNotFoundError          (KeyError, FileNotFoundError, ValueError) there is no array or group at the path
     ├── NodeTypeError              (TypeError, ValueError) the node is a group instead of an array, or the reverse
     ├── NodeExistsError            (FileExistsError, ValueError) creating a node would replace an existing one
     ├── MetadataError              (ValueError) a metadata document is invalid
@@ -83,11 +83,11 @@ class LocationError(ZarrError):
     """A location cannot be opened as a store."""
 
 
-class LocationNotFoundError(LocationError, FileNotFoundError):
+class LocationNotFoundError(LocationError, FileNotFoundError, ValueError):
     """The file or directory of a location does not exist."""
 
 
-class NodeNotFoundError(ZarrError, KeyError, FileNotFoundError):
+class NodeNotFoundError(ZarrError, KeyError, FileNotFoundError, ValueError):
     """There is no array or group at the path."""
 
 

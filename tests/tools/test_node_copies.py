@@ -157,6 +157,32 @@ def test_h5py_groups_and_arrays_are_copied(tmp_path: Path) -> None:
     assert (dest["x"].chunks, dest["g/x"].attrs["n"], dest["g"].attrs["unit"]) == ((2, 3), [0, 1], "m")
 
 
+@pytest.mark.parametrize(
+    ("dtype", "fill_value"),
+    [("i4", 7), ("f4", np.nan), ("S3", b"ab"), ([("a", "i4"), ("b", "f8")], (1, 2.5))],
+)
+def test_the_fill_value_of_h5py_is_copied(dtype: Any, fill_value: Any, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        fill = np.array(fill_value, dtype)[()]
+        source = file.create_dataset("x", (6,), dtype, chunks=(2,), fillvalue=fill)
+        dest = zarrfs.group({})
+        zarrfs.copy(source, dest)
+        assert dest["x"].fill_value.tobytes() == fill.tobytes()
+        assert dest["x"][...].tobytes() == source[...].tobytes()
+        like = zarrfs.empty_like(source)
+        assert like.fill_value.tobytes() == fill.tobytes()
+        assert zarrfs.zeros_like(source)[0].tobytes() == np.zeros((), dtype).tobytes()
+
+
+def test_copies_into_h5py_name_the_functions_for_it(tmp_path: Path) -> None:
+    source = zarrfs.group({}).create_array("x", data=DATA)
+    with (
+        h5py.File(tmp_path / "a.h5", "w") as file,
+        pytest.raises(zarrfs.NodeTypeError, match=r"zarrfs\.tools\.to_hdf5"),
+    ):
+        zarrfs.copy(source, file)
+
+
 @pytest.mark.parametrize("shards", [None, (4, 6)])
 def test_encoded_chunks_are_copied_unchanged(shards: Any) -> None:
     source = zarrfs.group({})

@@ -20,7 +20,7 @@ from zarrfs.engine.nodes.creation.similar_arrays import options_like, spec_of
 from zarrfs.engine.open import Mode, create_array, open_array
 from zarrfs.engine.options import with_fill_value
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.errors import MetadataError
+from zarrfs.errors import OptionError
 
 __all__ = [
     "array",
@@ -134,18 +134,12 @@ def from_array(
 
     Options that are not given, or given as ``"keep"``, are taken from ``data``: chunks, shards, codecs, fill value,
     dimension names, attributes and format. Values are copied one stored chunk at a time; with ``write_data=False`` they
-    are not copied. Raises MetadataError if ``write_data`` is False and ``data`` has no shape and dtype.
+    are not copied. ``data`` that is no array, such as a list, is converted.
     """
     if not hasattr(data, "shape") or not hasattr(data, "dtype"):
-        if write_data:
-            return create_array(
-                store,
-                path,
-                name=name,
-                data=data,
-                **_without_keep(options),
-            )
-        raise MetadataError("write_data=False needs data with a shape and a dtype")
+        return create_array(
+            store, path, name=name, data=data, write_data=write_data, **_without_keep(options)
+        )
     array_options = options_like(data, options)
     spec = spec_of(data)
     if spec is not None and "attributes" not in array_options:
@@ -165,7 +159,7 @@ def _without_keep(options: Any) -> Any:
 
 @with_options_signature(UnfilledCreateOptions)
 def full_like(
-    other: Any,
+    a: Any,
     fill_value: Any = None,
     store: Location | None = None,
     path: str | None = "",
@@ -175,17 +169,17 @@ def full_like(
 ) -> Array:
     """Create an array that reads as ``fill_value``, with the shape and metadata of another array.
 
-    ``other`` may be any array, including a NumPy array. The default of ``fill_value`` is the fill value of ``other``.
+    ``a`` may be any array, including a NumPy array. The default of ``fill_value`` is the fill value of ``a``.
     """
     given: dict[str, Any] = {**options, "shape": shape}
     if fill_value is not None:
         given["fill_value"] = fill_value
-    return _create(store, path, options_like(other, given))
+    return _create(store, path, options_like(a, given))
 
 
 @with_options_signature(UnfilledCreateOptions)
 def zeros_like(
-    other: Any,
+    a: Any,
     store: Location | None = None,
     path: str | None = "",
     *,
@@ -194,12 +188,12 @@ def zeros_like(
 ) -> Array:
     """Create an array of zeros with the shape and metadata of another array."""
     given = {**with_fill_value("zeros_like()", options, 0), "shape": shape}
-    return _create(store, path, options_like(other, given))
+    return _create(store, path, options_like(a, given))
 
 
 @with_options_signature(UnfilledCreateOptions)
 def ones_like(
-    other: Any,
+    a: Any,
     store: Location | None = None,
     path: str | None = "",
     *,
@@ -208,12 +202,12 @@ def ones_like(
 ) -> Array:
     """Create an array of ones with the shape and metadata of another array."""
     given = {**with_fill_value("ones_like()", options, 1), "shape": shape}
-    return _create(store, path, options_like(other, given))
+    return _create(store, path, options_like(a, given))
 
 
 @with_options_signature(CreateOptions)
 def empty_like(
-    other: Any,
+    a: Any,
     store: Location | None = None,
     path: str | None = "",
     *,
@@ -221,20 +215,27 @@ def empty_like(
     **options: Unpack[CreateOptions],
 ) -> Array:
     """Create an array without data, with the shape and metadata of another array; with its fill value if it has one."""
-    return _create(store, path, options_like(other, {**options, "shape": shape}))
+    return _create(store, path, options_like(a, {**options, "shape": shape}))
 
 
 @with_options_signature(OpenArrayOptions)
 def open_like(
-    other: Any,
-    store: Location,
+    a: Any,
+    store: Location | None = None,
     path: str | None = "",
     mode: Mode = "a",
     **options: Unpack[OpenArrayOptions],
 ) -> Array:
-    """Open the array at a location. If it does not exist, create it with the shape and metadata of another array."""
+    """Open the array at a location. If it does not exist, create it with the shape and metadata of another array.
+
+    Without ``store``, ``path`` is the location, as in zarr-python 2.
+    """
+    if store is None:
+        if not path:
+            raise OptionError("open_like() needs the location of the array")
+        store, path = path, ""
     creating = mode not in ("r", "r+")
-    array_options: dict[str, Any] = options_like(other, options) if creating else dict(options)
+    array_options: dict[str, Any] = options_like(a, options) if creating else dict(options)
     if mode == "a":
         # An existing array is accepted whatever its format is.
         array_options.setdefault("zarr_format", None)

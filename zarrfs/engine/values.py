@@ -149,16 +149,22 @@ def fill_scalar(value: Any, data_type: DataType) -> Any:
     """Return a fill value as a scalar of the data type. Raises FillValueError for a value outside of its range.
 
     The rules for Python numbers also apply to NumPy integers, floats and complex numbers: a fill value that would wrap
-    or lose its imaginary part is an error.
+    or lose its imaginary part is an error. Bytes are the bytes of a record; missing ones are zero.
     """
     dtype = data_type.numpy
     try:
         check_unmasked(value)
+        if dtype.names is not None and isinstance(value, bytes) and not dtype.hasobject:
+            if len(value) > dtype.itemsize:
+                raise ValueError(f"{len(value)} bytes for a record of {dtype.itemsize}")
+            return np.frombuffer(value.ljust(dtype.itemsize, b"\0"), dtype)[0]
         if dtype.hasobject:
             if type(value) is int and value == 0 and data_type.name in EMPTY_ELEMENTS:
                 return EMPTY_ELEMENTS[data_type.name]
             _check_variable([value], data_type)
             return value
+        if dtype.kind in "SU" and type(value) is int and value == 0:
+            return dtype.type()  # As in NumPy: zeros() of strings are empty.
         given = value
         if isinstance(value, np.generic | np.ndarray) and value.dtype.kind in "iufc" and value.ndim == 0:
             given = value.item()

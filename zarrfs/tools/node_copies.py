@@ -103,6 +103,11 @@ def copy_all(
 
 
 def _check(dest: Any, if_exists: str) -> None:
+    if type(dest).__module__.partition(".")[0] == "h5py":
+        raise NodeTypeError(
+            f"copies into an open HDF5 file are not supported, found {dest!r}; zarrfs.tools.to_hdf5 and 'zarrfs copy "
+            "LOCATION NEW.h5' write new files"
+        )
     if not isinstance(dest, Group):
         raise NodeTypeError(f"the destination must be a group, found {dest!r}; use the parent group")
     if if_exists not in ("raise", "replace", "skip", "skip_initialized"):

@@ -770,3 +770,136 @@ def test_errors_have_the_same_built_in_base_class(name: str, tmp_path: Path) -> 
         group.create_array("a", shape=3, dtype="i4")
         with pytest.raises(kind):
             call(package, group, tmp_path)
+
+
+@pytest.mark.parametrize("location", ["start", "end"])
+def test_shards_with_the_location_of_their_index(location: str, tmp_path: Path) -> None:
+    shards: Any = {"shape": (4, 6), "index_location": location}
+    for library, place in zip(BOTH, (tmp_path / "theirs", tmp_path / "ours"), strict=True):
+        library.create_array(place, data=DATA, chunks=(2, 3), shards=shards)
+    codecs = [document(tmp_path / name)["codecs"][0] for name in ("theirs", "ours")]
+    assert [codec["configuration"]["index_location"] for codec in codecs] == [location] * 2
+    ours = zarrfs.open_array(tmp_path / "ours")
+    assert np.array_equal(zarr.open_array(tmp_path / "ours", mode="r")[...], DATA)
+    assert zarrfs.zeros_like(ours).metadata["codecs"][0]["configuration"]["index_location"] == location
+    for invalid in (
+        {"shape": (4, 6), "index_location": "middle"},
+        {"index_location": "start"},
+        {"shape": 4, "x": 1},
+    ):
+        with pytest.raises(zarrfs.MetadataError, match="shards: "):
+            zarrfs.create_array(shape=(4, 6), chunks=(2, 3), shards=invalid)
+
+
+def test_chunks_of_length_0_in_empty_dimensions() -> None:
+    array = zarrfs.create_array(shape=(0, 3), chunks=(0, 3))
+    assert (array.shape, array.chunks, array[...].shape) == ((0, 3), (1, 3), (0, 3))
+    with pytest.raises(zarrfs.MetadataError, match="positive"):
+        zarrfs.create_array(shape=(3, 3), chunks=(0, 3))
+
+
+def test_parameters_of_blosc_follow_from_the_data_type(tmp_path: Path) -> None:
+    """zarr-python has placeholders in its codec objects until the data type is known."""
+    for dtype in ("u1", "u2", "f8"):
+        codecs: Any = [zarr.codecs.BytesCodec(), zarr.codecs.BloscCodec(cname="lz4")]
+        sharding = zarr.codecs.ShardingCodec(chunk_shape=(2, 3), codecs=codecs)
+        for name, options in {
+            "chunks": {"compressors": [zarr.codecs.BloscCodec()]},
+            "given": {"compressors": [zarr.codecs.BloscCodec(typesize=1, shuffle="noshuffle")]},
+            "shards": {"serializer": sharding, "compressors": None},
+        }.items():
+            found = []
+            for library in BOTH:
+                place = tmp_path / f"{library.__name__} {name} {dtype}"
+                library.create_array(place, shape=(4, 6), chunks=(4, 6), dtype=dtype, **options)
+                part = document(place)["codecs"]
+                part = part[0]["configuration"]["codecs"] if name == "shards" else part
+                found.append(part[-1]["configuration"])
+            assert found[0] == found[1], (dtype, name)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("codec", ["blosc", "zstd", "gzip", "zlib", "bz2", "lzma", "lz4"])
+def test_unknown_parameters_of_compressors_are_refused(codec: str, zarr_format: Any) -> None:
+    with pytest.raises(zarrfs.MetadataError, match=f"codec '{codec}' has no parameter 'foo'"):
+        zarrfs.create_array(
+            shape=(4,), dtype="u2", compressor={"id": codec, "foo": 1}, zarr_format=zarr_format
+        )
+    zarrfs.create_array(shape=(4,), dtype="u2", compressor={"id": codec}, zarr_format=zarr_format)
+
+
+@pytest.mark.parametrize("library", BOTH)
+def test_like_functions_call_their_argument_a(library: Any, tmp_path: Path) -> None:
+    array = library.array(DATA)
+    assert library.zeros_like(a=array).shape == library.ones_like(a=array).shape == DATA.shape
+    assert library.empty_like(a=array).dtype == library.full_like(a=array, fill_value=3).dtype == DATA.dtype
+    assert library.open_like(a=array, path=str(tmp_path / "like")).shape == DATA.shape
+
+
+def test_the_path_of_open_like_is_the_location_without_a_store(tmp_path: Path) -> None:
+    zarrfs.open_like(DATA, path=str(tmp_path / "like"))[...] = 5
+    assert (zarrfs.open_array(tmp_path / "like")[...] == 5).all()
+    with pytest.raises(zarrfs.OptionError, match="location"):
+        zarrfs.open_like(DATA)
+
+
+@pytest.mark.parametrize("write_data", [True, False])
+def test_from_array_of_a_list(write_data: bool) -> None:
+    theirs, ours = (library.from_array({}, data=[[1, 2], [3, 4]], write_data=write_data) for library in BOTH)
+    assert facts(ours)["values"] == facts(theirs)["values"]
+    assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+    assert zarrfs.from_array(None, data=["a"], write_data=False).spec.data_type.name == "string"
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"compression": "zlib", "compression_opts": 3}, {"id": "zlib", "level": 3}),
+        ({"compression": "gzip", "compression_opts": {"level": 2}}, {"id": "gzip", "level": 2}),
+        ({"compression": "bz2"}, {"id": "bz2"}),
+        ({"compression": numcodecs.BZ2(2)}, {"id": "bz2", "level": 2}),
+        ({"compression": "none"}, None),
+        ({"compression": None}, None),
+        ({"compression": "default", "compressor": numcodecs.BZ2(4)}, {"id": "bz2", "level": 4}),
+    ],
+)
+def test_the_names_of_h5py_for_compression_and_fill_value(options: Any, expected: Any) -> None:
+    array = zarrfs.group(zarr_format=2).create_dataset("a", shape=(10,), fillvalue=7, **options)
+    found = array.metadata["compressor"]
+    assert (found if expected is None else {key: found[key] for key in expected}) == expected
+    assert array[0] == 7
+
+
+def test_impossible_names_of_h5py_are_refused() -> None:
+    options: Any
+    for options in (
+        {"compression_opts": 3},
+        {"compression": "zlib", "compression_opts": {"foo": 1}},
+        {"fillvalue": 1, "fill_value": 1},
+    ):
+        with pytest.raises(zarrfs.MetadataError):
+            zarrfs.create((10,), **options)
+
+
+def test_bytes_are_the_bytes_of_a_record() -> None:
+    dtype = [("a", "<i4"), ("b", "S2")]
+    assert zarrfs.create((1,), dtype=dtype, fill_value=b"")[0].tolist() == (0, b"")
+    assert zarrfs.create((1,), dtype=dtype, fill_value=b"\1\0\0\0x")[0].tolist() == (1, b"x")
+    with pytest.raises(zarrfs.FillValueError, match="7 bytes for a record of 6"):
+        zarrfs.create((1,), dtype=dtype, fill_value=b"1234567")
+
+
+def test_arrays_of_groups_below() -> None:
+    root = zarrfs.group()
+    for name in ("b", "x/y", "x/z/c"):
+        root.create_array(name, shape=(2,))
+    assert [name for name, _ in root.arrays(recurse=True)] == ["b", "y", "c"]
+    assert list(root.array_keys(recurse=True)) == ["b", "y", "c"]
+    assert list(root.array_keys()) == [name for name, _ in root.arrays()] == ["b"]
+
+
+def test_a_missing_node_is_a_value_error(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no such file"):
+        zarrfs.open(tmp_path / "missing")
+    with pytest.raises(ValueError, match="no array or group"):
+        zarrfs.open_group(tmp_path / "group", mode="w")["missing"]

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypedDict, TypeVar
 
+import numpy as np
+
 from zarrfs.engine.dtypes import DataType
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.io.access import Access
@@ -60,6 +62,8 @@ class UnfilledOptions(TypedDict, total=False):
     compressor: Any
     object_codec: Any
     chunk_shape: Any
+    compression: Any
+    compression_opts: Any
     config: Any
     zarr_version: int | None
     read_only: bool | None
@@ -74,6 +78,7 @@ class FilledOptions(UnfilledOptions, total=False):
     """The options of functions that take the shape or the data as a separate argument."""
 
     fill_value: Any
+    fillvalue: Any
 
 
 class ArrayOptions(FilledOptions, total=False):
@@ -180,6 +185,8 @@ def engine_options(options: Mapping[str, Any]) -> dict[str, Any]:
         options.pop(name, None)
     _rename(options, "zarr_version", "zarr_format")
     _rename(options, "chunk_shape", "chunks")
+    _rename(options, "fillvalue", "fill_value")
+    _translate_compression(options)
     _rename(options, "compressor", "compressors")
     if _is_automatic(options.get("compressors")):
         del options["compressors"]
@@ -193,8 +200,10 @@ def engine_options(options: Mapping[str, Any]) -> dict[str, Any]:
         options["access"] = replace(options.get("access") or Access(), recheck_metadata=True)
     if options.pop("write_data", True) is False and "data" in options:
         data = options.pop("data")
+        is_sequence = not hasattr(data, "dtype")
+        data = np.asarray(data) if is_sequence else data
         options.setdefault("shape", tuple(int(n) for n in data.shape))
-        options.setdefault("dtype", data.dtype)
+        options.setdefault("dtype", str if data.dtype.kind == "U" and is_sequence else data.dtype)
     return options
 
 
@@ -231,6 +240,36 @@ def _rename(options: dict[str, Any], old: str, new: str) -> None:
 
 def _is_automatic(value: Any) -> bool:
     return isinstance(value, str) and value in AUTOMATIC
+
+
+def _translate_compression(options: dict[str, Any]) -> None:
+    """Accept ``compression`` and ``compression_opts``, the names of h5py that zarr-python 2 accepts, too.
+
+    ``compression_opts`` are the parameters of a codec that is given by its name: a mapping, a list, or the first one.
+    """
+    if "compression" not in options:
+        if "compression_opts" in options:
+            raise MetadataError("compression_opts needs compression, the name of a codec")
+        return
+    compression, parameters = options.pop("compression"), options.pop("compression_opts", None)
+    if isinstance(compression, str) and compression == "none":
+        compression = None
+    if isinstance(compression, str) and parameters is not None:
+        compression = _codec_of_numcodecs(compression, parameters)
+    options["compression"] = compression
+    _rename(options, "compression", "compressors")
+
+
+def _codec_of_numcodecs(name: str, parameters: Any) -> Any:
+    from numcodecs.registry import get_codec
+
+    try:
+        if isinstance(parameters, Mapping):
+            return get_codec({"id": name, **parameters})
+        positional = parameters if isinstance(parameters, list | tuple) else [parameters]
+        return type(get_codec({"id": name}))(*positional)
+    except (TypeError, ValueError) as error:
+        raise MetadataError(f"compression={name!r}, compression_opts={parameters!r}: {error}") from error
 
 
 def _translate_filters(options: dict[str, Any]) -> None:

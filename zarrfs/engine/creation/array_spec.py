@@ -68,8 +68,9 @@ def array_spec(
             restricts the choice. A list of lengths for a dimension, as in ``((3, 4, 3), 5)``, creates a rectilinear
             grid (v3). A ChunkGrid or its metadata is used unchanged.
         shards: the shard shape, a multiple of the chunk shape, or ``"auto"``; None stores each chunk under its own
-            key (v3). A ChunkConstraint is solved together with ``chunks``; shards are created only if they are larger
-            than the chunks.
+            key (v3). ``{"shape": ..., "index_location": "start"}`` also chooses where the index is in the shard.
+            A ChunkConstraint is solved together with ``chunks``; shards are created only if they are larger than the
+            chunks.
         codecs: the complete chain of a v3 array as metadata or Codec objects. Excludes the next three options.
         filters: array->array codecs (v3), or numcodecs filters (v2).
         serializer: the array->bytes codec of a v3 array.
@@ -93,6 +94,7 @@ def array_spec(
         filters = [*(filters or ()), {"id": "vlen-array", "dtype": inner.str}]
     data_type = data_type_of_option("float64" if dtype is None else dtype)
     lengths = shape_of(shape)
+    shards, index_location = _shards_and_index(shards)
     explicit_grid = _explicit_grid(chunks, lengths, shards, zarr_format)
     if isinstance(chunks, ChunkConstraint) or isinstance(shards, ChunkConstraint):
         chunks, shards = _solve_constraints(lengths, chunks, shards, zarr_format)
@@ -116,7 +118,7 @@ def array_spec(
             serializer = default_serializer(data_type, keep_byte_order=features.byte_order)
         chain = v3_chain(data_type, order, codecs, filters, serializer, compressors, len(lengths))
         if shard_shape is not None:
-            chain = sharded(chain, chunk_shape)
+            chain = sharded(chain, chunk_shape, index_location)
         keys = _chunk_key_encoding(chunk_key_encoding, dimension_separator, features.default_separator)
     names = _per_dimension(dimension_names, len(lengths), "dimension_names")
     units = _per_dimension(dimension_units, len(lengths), "dimension_units")
@@ -271,8 +273,8 @@ def _chunk_shape(chunks: Any, shape: tuple[int, ...], data_type: DataType, shard
             f"chunks {lengths} has {len(lengths)} dimensions, the shape {shape} has {len(shape)}"
         )
     result = []
-    for length, full in zip(lengths, whole, strict=True):
-        if length is None or length == -1:
+    for length, full, size in zip(lengths, whole, shape, strict=True):
+        if length is None or length == -1 or (length == 0 and size == 0 and _is_length(length)):
             length = full
         if not _is_length(length) or length < 1:
             raise MetadataError(
@@ -285,6 +287,24 @@ def _chunk_shape(chunks: Any, shape: tuple[int, ...], data_type: DataType, shard
 def _largest_divisor(shard: int, limit: int) -> int:
     """Return the largest divisor of ``shard`` that is at most ``limit``."""
     return next(n for n in range(min(shard, limit), 0, -1) if shard % n == 0)
+
+
+def _shards_and_index(shards: Any) -> tuple[Any, str]:
+    """Return the shard shape of the option ``shards``, and the location of the index."""
+    if not isinstance(shards, Mapping):
+        return shards, "end"
+    if "shape" not in shards or set(shards) - {"shape", "index_location"}:
+        raise MetadataError(
+            'shards: expected a shape, or {"shape": ..., "index_location": "start" or "end"}, found '
+            f"{describe_value(shards)}"
+        )
+    location = shards.get("index_location") or "end"
+    location = getattr(location, "value", location)
+    if location not in ("start", "end"):
+        raise MetadataError(
+            f"shards: index_location must be 'start' or 'end', found {describe_value(location)}"
+        )
+    return shards["shape"], location
 
 
 def _shard_shape(

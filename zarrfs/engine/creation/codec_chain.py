@@ -36,16 +36,21 @@ def _blosc_options(data_type: DataType) -> dict[str, Any]:
 
 
 def _completed(codec: Any, data_type: DataType) -> Any:
-    """Return the v3 metadata of a codec, with defaults for missing options of Blosc and ``bytes``.
+    """Return the v3 metadata of a codec, with defaults for missing options of Blosc and ``bytes``, also within shards.
 
     The specification requires these options in the metadata.
     """
     entry = {"name": codec} if isinstance(codec, str) else codec
-    if not isinstance(entry, Mapping) or entry.get("name") not in ("blosc", "bytes"):
+    if not isinstance(entry, Mapping) or entry.get("name") not in ("blosc", "bytes", "sharding_indexed"):
         return codec
     given = entry.get("configuration", {})
     if not isinstance(given, Mapping):
         return codec
+    if entry["name"] == "sharding_indexed":
+        if not isinstance(given.get("codecs"), list | tuple):
+            return codec
+        inner = [_completed(_codec_json(part), data_type) for part in given["codecs"]]
+        return {**entry, "configuration": {**given, "codecs": inner}}
     if entry["name"] == "bytes":
         is_multibyte = not data_type.numpy.hasobject and data_type.numpy.itemsize > 1
         return {**entry, "configuration": {"endian": "little"} | dict(given)} if is_multibyte else codec
@@ -127,15 +132,48 @@ def _codec_json(codec: Any) -> Any:
     if hasattr(codec, "get_config"):
         codec = codec.get_config()
     if isinstance(codec, Mapping) and "id" in codec and "name" not in codec:
+        _refuse_unknown_parameters(codec)
         configuration = {key: value for key, value in codec.items() if key != "id"}
         return {"name": f"numcodecs.{codec['id']}", "configuration": configuration}
     if isinstance(codec, str | Mapping):
         return codec
     if hasattr(codec, "to_dict"):
-        return codec.to_dict()
+        return _of_zarr_python(codec)
     raise MetadataError(
         f"{describe_value(codec)} is not a codec: expected a name, metadata, or a codec object"
     )
+
+
+def _of_zarr_python(codec: Any) -> Any:
+    """Return the v3 metadata of a codec object of zarr-python, without parameters that follow from the data type."""
+    document = codec.to_dict()
+    configuration = document.get("configuration") if isinstance(document, Mapping) else None
+    if not isinstance(configuration, Mapping):
+        return document
+    # Blosc: zarr-python has placeholders for the parameters that were not given, until the data type is known.
+    tunable = getattr(codec, "_tunable_attrs", ())
+    kept = {name: value for name, value in configuration.items() if name not in tunable}
+    if document.get("name") == "sharding_indexed" and hasattr(codec, "codecs"):
+        kept["codecs"] = [_codec_json(inner) for inner in codec.codecs]
+    return {**document, "configuration": kept}
+
+
+def _refuse_unknown_parameters(entry: Mapping[str, Any]) -> None:
+    """Raise MetadataError if the codec of numcodecs does not have a parameter of its v2 metadata.
+
+    Readers that construct the codec from its metadata, such as zarr-python and TensorStore, refuse such an array. When
+    reading, zarrfs ignores the parameter.
+    """
+    import numcodecs
+
+    try:
+        numcodecs.get_codec(dict(entry))
+    except TypeError as error:
+        unknown = str(error).rpartition("argument ")[2]
+        raise MetadataError(f"codec {entry['id']!r} has no parameter {unknown}") from error
+    except Exception:
+        # Unknown codecs and invalid values are reported when the chain is built.
+        return
 
 
 def v2_chain(
@@ -181,6 +219,7 @@ def _v2_json(codec: Any) -> dict[str, Any]:
         )
     entry = dict(codec)
     if "id" in entry:
+        _refuse_unknown_parameters(entry)
         return entry
     options = entry.get("configuration", {})
     if "name" not in entry or not isinstance(options, Mapping):
@@ -195,10 +234,12 @@ def _v2_json(codec: Any) -> dict[str, Any]:
     return {"id": str(entry["name"]).removeprefix("numcodecs."), **options}
 
 
-def sharded(chain: tuple[Codec, ...], chunk_shape: tuple[int, ...]) -> tuple[Codec, ...]:
+def sharded(
+    chain: tuple[Codec, ...], chunk_shape: tuple[int, ...], index_location: str = "end"
+) -> tuple[Codec, ...]:
     from zarrfs.engine.codecs.sharding.codec import ShardingCodec
 
     index = codecs_from_json(
         [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}], "index_codecs"
     )
-    return (ShardingCodec(chunk_shape, chain, index),)
+    return (ShardingCodec(chunk_shape, chain, index, index_location),)

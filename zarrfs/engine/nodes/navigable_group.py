@@ -238,17 +238,24 @@ class NavigableGroup(StoredNode[GroupSpec]):
     def __bool__(self) -> bool:
         return True
 
-    def arrays(self) -> Iterator[tuple[str, Array]]:
-        """Yield (name, array) of each member that is an array."""
-        return ((name, node) for name, node in self._each_member() if isinstance(node, Array))
+    def arrays(self, recurse: bool = False) -> Iterator[tuple[str, Array]]:
+        """Yield (name, array) of each member that is an array. ``recurse``: also of the arrays in groups below it.
+
+        The name is the last part of the path. ``members(max_depth=None)`` yields whole paths.
+        """
+        for name, node in self._each_member():
+            if isinstance(node, Array):
+                yield name, node
+            elif recurse:
+                yield from node.arrays(recurse)
 
     def groups(self) -> Iterator[tuple[str, Self]]:
         """Yield (name, group) of each member that is a group."""
         return ((name, node) for name, node in self._each_member() if isinstance(node, NavigableGroup))
 
-    def array_keys(self) -> Iterator[str]:
-        """Yield the names of the members that are arrays."""
-        return (name for name, _ in self.arrays())
+    def array_keys(self, recurse: bool = False) -> Iterator[str]:
+        """Yield the names of the members that are arrays. ``recurse``: also of the arrays in groups below it."""
+        return (name for name, _ in self.arrays(recurse))
 
     def group_keys(self) -> Iterator[str]:
         """Yield the names of the members that are groups."""

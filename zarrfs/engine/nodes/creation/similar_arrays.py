@@ -39,8 +39,8 @@ def options_like(other: Any, explicit: Mapping[str, Any], *, keep: str = "keep")
 
     For a ``zarrfs.Array`` or an array of zarr-python these are all properties except attributes and values: shape, data
     type, chunks, shards, codecs, fill value, order, chunk keys, dimension names and units, and format. If ``explicit``
-    has another format, only properties that exist in that format are included. For other arrays (h5py, Dask) they are
-    shape, dtype and chunks, for NumPy arrays shape and dtype.
+    has another format, only properties that exist in that format are included. For datasets of h5py they are shape,
+    dtype, chunks and fill value, for Dask arrays shape, dtype and chunks, for NumPy arrays shape and dtype.
 
     An option with the value ``keep`` is treated as missing.
     """
@@ -93,6 +93,10 @@ def _options_of_array_like(other: Any) -> dict[str, Any]:
     if isinstance(chunks, tuple):
         # Dask gives the lengths of all chunks of each dimension.
         options["chunks"] = tuple(max(side) if isinstance(side, tuple) else int(side) for side in chunks)
+    fill_value = getattr(other, "fillvalue", None)
+    if fill_value is not None and np.dtype(other.dtype).kind in "biufcSV":
+        # h5py; for strings of variable length its value is not a value of the data type.
+        options["fill_value"] = fill_value
     return options
 
 
@@ -116,7 +120,11 @@ def _options_of_spec(spec: ArraySpec, explicit: Mapping[str, Any]) -> dict[str, 
         if isinstance(sharding, ShardingCodec):
             options["chunks"] = sharding.chunk_shape
             if features.sharding:
-                options["shards"] = spec.chunk_grid.chunk_shape
+                shards = spec.chunk_grid.chunk_shape
+                location = sharding.index_location
+                options["shards"] = (
+                    shards if location == "end" else {"shape": shards, "index_location": location}
+                )
             codecs = list(sharding.codecs)
     elif target == own:
         options["chunks"] = spec.chunk_grid
