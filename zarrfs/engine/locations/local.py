@@ -32,10 +32,10 @@ LMDB_MAGIC_OFFSET = 16
 DBM_KINDS = ("dbm.gnu", "dbm.ndbm")
 
 DBM_SUFFIXES = (".db", ".dat", ".pag")
+"""Suffixes that libraries of dbm append to the path of a database."""
 
 MICROSCOPE_SUFFIXES = (".czi", ".lif", ".nd2", ".oib", ".oif", ".vsi", ".dv", ".zvi")
 """The suffixes of files of microscopes that neither zarrfs nor its readers of other formats open."""
-"""Suffixes that libraries of dbm append to the path of a database."""
 
 HEADER_NBYTES = 64
 
