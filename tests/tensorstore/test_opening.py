@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +175,70 @@ def test_a_conflicting_spec_is_an_error_that_names_the_constraint(
         specs.open(spec(constrained, **members))
     with pytest.raises(ValueError, match=r".+"):
         tensorstore.open(spec(constrained, **members)).result()
+
+
+def members_of_specs(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of every value in a spec."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield (*path, key)
+        yield from members_of_specs(inner, (*path, key))
+
+
+WRONG_VALUES: list[Any] = [None, True, 0, -1, 1.5, "x", "", [], [1], ["x"], {}, {"a": 1}, [[]], [{}], 2**70]
+
+SHARDS = {"chunk_shape": [1], "codecs": ["bytes"], "index_codecs": ["bytes"]}
+
+FULL_SPECS: list[dict[str, Any]] = [
+    {
+        "driver": "zarr3",
+        "kvstore": {"driver": "memory", "path": "a/"},
+        "context": {"cache_pool": {"total_bytes_limit": 9}, "data_copy_concurrency": {"limit": "shared"}},
+        "recheck_cached_data": "open",
+        "transform": {"input_rank": 1, "input_labels": ["x"], "output": [{"input_dimension": 0}]},
+        "metadata": {
+            "shape": [4],
+            "data_type": "uint16",
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "codecs": ["bytes", "crc32c"],
+            "dimension_names": ["x"],
+        },
+    },
+    {
+        "driver": "zarr3",
+        "kvstore": "memory://b/",
+        "schema": {
+            "dtype": "uint8",
+            "domain": {"inclusive_min": [0], "exclusive_max": [4], "labels": ["x"]},
+            "chunk_layout": {"write_chunk": {"shape": [2]}, "inner_order": [0], "grid_origin": [0]},
+            "codec": {"driver": "zarr3", "codecs": [{"name": "sharding_indexed", "configuration": SHARDS}]},
+            "dimension_units": ["4 nm"],
+        },
+    },
+    {
+        "driver": "zarr",
+        "kvstore": {"driver": "memory", "path": "c/"},
+        "metadata": {"shape": [4], "chunks": [2], "dtype": "<u2", "compressor": {"id": "zlib", "level": 1}},
+        "schema": {"fill_value": 0, "codec": {"driver": "zarr", "filters": None}},
+    },
+]
+
+
+@pytest.mark.parametrize("full_spec", FULL_SPECS, ids=["metadata", "schema", "v2"])
+def test_a_member_of_a_wrong_type_is_an_error_of_this_package(full_spec: dict[str, Any]) -> None:
+    """Or it is accepted, such as null for most members."""
+    options = {"create": True, "delete_existing": True}
+    specs.open({**full_spec, **options}, context=specs.Context())
+    for path in members_of_specs(full_spec):
+        for value in WRONG_VALUES:
+            changed = json.loads(json.dumps(full_spec))
+            owner = changed
+            for part in path[:-1]:
+                owner = owner[part]
+            owner[path[-1]] = value
+            with contextlib.suppress(zarrfs.ZarrError):
+                specs.open({**changed, **options}, context=specs.Context())
 
 
 def test_a_group_or_another_format_is_an_error(tmp_path: Path) -> None:

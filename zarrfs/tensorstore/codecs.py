@@ -12,7 +12,7 @@ from typing import Any
 from zarrfs.engine.codecs.base import ArrayArrayCodec, BytesBytesCodec
 from zarrfs.engine.codecs.registry import ALIASES, codec_class
 from zarrfs.engine.dtypes import DataType, data_type_from_numpy
-from zarrfs.engine.json_checks import expect_object
+from zarrfs.engine.json_checks import expect_object, expect_shape
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.text import short_repr
 
@@ -96,7 +96,7 @@ def sharding_shape(chain: Chain) -> tuple[int, ...] | None:
         if entry["name"] == SHARDING:
             inner = sharding_shape(entry["configuration"].get("codecs", []))
             shape = entry["configuration"].get("chunk_shape")
-            return inner or (None if shape is None else tuple(shape))
+            return inner or (None if shape is None else expect_shape(shape, "codecs/chunk_shape"))
     return None
 
 

@@ -65,7 +65,7 @@ class Context:
     """
 
     def __init__(self, spec: Mapping[str, Any] | None = None, parent: Context | None = None) -> None:
-        self._spec = {} if spec is None else dict(spec)
+        self._spec = {} if spec is None else dict(expect_object(spec, "context"))
         self._parent = parent
         self._resources: dict[str, Any] = {}
         self._lock = threading.RLock()

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from zarrfs.engine.formats.paths import normalize_path
-from zarrfs.engine.json_checks import expect_object
+from zarrfs.engine.json_checks import expect_object, unexpected_value
 from zarrfs.engine.locations import open_store
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError, MetadataError
@@ -44,6 +44,8 @@ def open_kvstore(spec: Any, path: str, mode: str, context: Context) -> tuple[Sto
         spec = _kvstore_of_url(spec)
     expect_object(spec, "kvstore", "an object or a URL")
     driver = spec.get("driver")
+    if not isinstance(driver, str):
+        raise unexpected_value("kvstore/driver", "a string", driver)
     inner = "/".join(part for part in (_text(spec, "path", "").strip("/"), path.strip("/")) if part)
     if driver in SERVERS:
         url, options = SERVERS[driver](spec, inner)

@@ -22,7 +22,14 @@ from zarrfs.engine.dtypes import (
     fill_from_v3,
 )
 from zarrfs.engine.formats.v3_arrays import ARRAY_KEYS
-from zarrfs.engine.json_checks import check_keys, expect_object, expect_shape, pointer
+from zarrfs.engine.json_checks import (
+    check_keys,
+    expect_list,
+    expect_object,
+    expect_shape,
+    expect_string,
+    pointer,
+)
 from zarrfs.errors import MetadataError
 from zarrfs.tensorstore.codecs import (
     Chain,
@@ -76,7 +83,7 @@ class ArrayConstraints:
         chain: Chain | None = None
         codec = self.schema.codec
         while codec is not None:
-            driver = codec.get("driver", self.driver)
+            driver = expect_string(codec.get("driver", self.driver), "codec/driver")
             if FORMATS.get(driver) != FORMATS[self.driver]:
                 raise MetadataError(
                     f"codec/driver: expected {short_repr(self.driver)}, found {short_repr(driver)}"
@@ -134,7 +141,7 @@ def _from_v3(driver: str, metadata: Mapping[str, Any]) -> ArrayConstraints:
     return ArrayConstraints(
         driver,
         schema,
-        names=None if names is None else tuple(names),
+        names=None if names is None else tuple(expect_list(names, "metadata/dimension_names")),
         attributes=attributes,
         keys=metadata.get("chunk_key_encoding"),
     )
@@ -160,7 +167,7 @@ def _from_v2(driver: str, metadata: Mapping[str, Any]) -> ArrayConstraints:
     dtype = None
     if "dtype" in metadata:
         dtype = data_type_from_v2(metadata["dtype"], "metadata/dtype").name
-    chunks = GridConstraints(ChunkConstraint(tuple(metadata.get("chunks", ()))))
+    chunks = GridConstraints(ChunkConstraint(expect_shape(metadata.get("chunks", ()), "metadata/chunks")))
     schema = schema_from_json(
         {"domain": {"shape": metadata["shape"]} if "shape" in metadata else None}, "metadata"
     )

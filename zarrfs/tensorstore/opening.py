@@ -13,7 +13,7 @@ from zarrfs.engine.creation.array_spec import array_spec
 from zarrfs.engine.dtypes import data_type_from_numpy, data_type_to_v3
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.io.access import Access
-from zarrfs.engine.json_checks import check_keys, expect_object
+from zarrfs.engine.json_checks import check_keys, expect_list, expect_object
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.creation import new_nodes
@@ -220,7 +220,7 @@ DOMAIN_MEMBERS = ("inclusive_min", "exclusive_max", "inclusive_max", "shape", "l
 def _identity_domain(transform: Any) -> Schema:
     """Return the domain of an identity transform as a schema. Raises MetadataError for other transforms."""
     transform = expect_object(transform, "transform")
-    for position, output in enumerate(transform.get("output", ())):
+    for position, output in enumerate(expect_list(transform.get("output", ()), "transform/output")):
         if output != {"input_dimension": position} and output != {
             "input_dimension": position,
             "offset": 0,

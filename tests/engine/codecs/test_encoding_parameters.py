@@ -169,3 +169,30 @@ def test_bitround_arrays_with_invalid_keepbits_are_readable() -> None:
     np.testing.assert_array_equal(array[...], data)
     with pytest.raises(ChunkEncodeError, match="keepbits"):
         array[...] = data
+
+
+@pytest.mark.parametrize("codec_id", ["blosc", "gzip", "zstd"])
+def test_the_properties_of_an_array_of_format_2_contain_parameters_that_numcodecs_does_not_have(
+    codec_id: str,
+) -> None:
+    store: dict[str, bytes] = {}
+    zarrfs.create_array(store, data=DATA, zarr_format=2, compressors={"id": codec_id})
+    document = json.loads(store[".zarray"])
+    document["compressor"]["foo"] = "bar"
+    store[".zarray"] = json.dumps(document).encode()
+    array = zarrfs.open_array(store)
+    assert array.compressor == document["compressor"]
+    assert array.compressors == (document["compressor"],)
+    np.testing.assert_array_equal(array, DATA)
+
+
+@pytest.mark.parametrize(
+    ("configuration", "reason"),
+    [({}, "a required parameter is missing$"), ({"dtype": "<u2", "x": 1}, "unknown parameter 'x'$")],
+)
+def test_invalid_parameters_of_numcodecs_are_described_without_signatures(
+    configuration: dict[str, Any], reason: str
+) -> None:
+    codec = {"name": "vlen-array", "configuration": configuration}
+    with pytest.raises(MetadataError, match=reason):
+        zarrfs.create_array({}, shape=4, dtype=bytes, codecs=[codec])

@@ -27,7 +27,8 @@ def open_remote(
     """
     if not all(is_known_protocol(part) for part in scheme.split("::")):
         raise LocationError(
-            f"{url}: {scheme!r} URLs are not supported; expected a path, or a URL such as file://, https:// or s3://"
+            f"{url}: {scheme!r} URLs are not supported; expected a path, or a URL such as file://, https:// or s3://; "
+            "if another package opens them (entry point group zarrfs.stores), install it"
         )
     if "durable" in (storage_options or {}):
         raise OptionError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -64,8 +65,21 @@ def make_numcodec(codec_id: str, options: Mapping[str, Any]) -> Any:
         return codec_type.from_config(dict(options))
     except Exception as error:
         raise MetadataError(
-            f"codec {codec_id!r}: invalid configuration {describe_json(dict(options))}: {one_line(error)}"
+            f"codec {codec_id!r}: invalid configuration {describe_json(dict(options))}: {_reason(error)}"
         ) from error
+
+
+def _reason(error: Exception) -> str:
+    """Return what is wrong with the parameters, without the signature of a Python function."""
+    text = one_line(error)
+    if not isinstance(error, TypeError):
+        return text
+    unknown = re.search(r"unexpected keyword argument '(\w{1,100})'", text)
+    if unknown is not None:
+        return f"unknown parameter {unknown[1]!r}"
+    if "required positional argument" in text:
+        return f"missing: {text.rpartition(': ')[2]}"
+    return "a required parameter is missing" if "positional argument" in text else text
 
 
 def one_line(error: Exception) -> str:

@@ -29,9 +29,13 @@ EXTRAS_BY_PROTOCOL = {
 
 def is_known_protocol(protocol: str) -> bool:
     """Return whether fsspec knows a protocol. The package of the protocol need not be installed."""
-    fsspec = load_library(
-        "fsspec", EXTRAS_BY_PROTOCOL.get(protocol.lower(), "remote"), f"{protocol}:// URLs:"
+    extra = EXTRAS_BY_PROTOCOL.get(protocol.lower())
+    urls = (
+        f"{protocol}:// URLs"
+        if extra
+        else f"{protocol}:// is not a scheme of an installed package, and fsspec"
     )
+    fsspec = load_library("fsspec", extra or "remote", f"{urls}:")
     return protocol.lower() in fsspec.available_protocols()
 
 
