@@ -163,8 +163,6 @@ def fill_scalar(value: Any, data_type: DataType) -> Any:
                 return EMPTY_ELEMENTS[data_type.name]
             _check_variable([value], data_type)
             return value
-        if dtype.kind in "SU" and type(value) is int and value == 0:
-            return dtype.type()  # As in NumPy: zeros() of strings are empty.
         given = value
         if isinstance(value, np.generic | np.ndarray) and value.dtype.kind in "iufc" and value.ndim == 0:
             given = value.item()
