@@ -14,6 +14,7 @@ import pytest
 import zarrfs
 from zarrfs.engine.formats.api import WRITABLE_FORMATS
 from zarrfs.engine.nodes import staging
+from zarrfs.engine.nodes.creation import new_nodes
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
@@ -325,3 +326,39 @@ def test_keys_that_cannot_be_removed_after_a_failure_are_noted() -> None:
     assert note.startswith("the keys written for 'a/b' could not be deleted either: ")
     assert note.endswith("no connection")
     assert list(store.list_prefix()) == [], "all other keys are deleted"
+
+
+CONCURRENT_CALLS: dict[str, Any] = {
+    "require_group": lambda root: zarrfs.open_group(root, mode="r+").require_group("g/h"),
+    "require_array": lambda root: zarrfs.open_group(root, mode="r+").require_array("a", (3, 4), "i4"),
+    "open_group": lambda root: zarrfs.open_group(root, "g", mode="a"),
+    "open_array": lambda root: zarrfs.open_array(root, "a", mode="a", shape=(3, 4), dtype="i4"),
+}
+
+
+@pytest.mark.parametrize("name", CONCURRENT_CALLS)
+def test_a_node_that_another_process_creates_at_the_same_time_is_opened(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one creates it between the look-up and the creation."""
+    zarrfs.create_group(tmp_path)
+    original = new_nodes._creating
+    calls: list[str] = []
+
+    def creating(store: Store, path: str, *arguments: Any) -> Any:
+        if not calls:
+            calls.append(path)
+            other = CONCURRENT_CALLS[name](tmp_path)
+            other.attrs["writer"] = "the other process"
+        return original(store, path, *arguments)
+
+    monkeypatch.setattr(new_nodes, "_creating", creating)
+    assert CONCURRENT_CALLS[name](tmp_path).attrs["writer"] == "the other process"
+    assert len(calls) == 1
+
+
+def test_modes_that_create_do_not_open_what_another_process_creates(tmp_path: Path) -> None:
+    zarrfs.create_group(tmp_path)
+    for mode in ("w-", "x"):
+        with pytest.raises(NodeExistsError):
+            zarrfs.open_group(tmp_path, mode=mode)  # type: ignore[arg-type]

@@ -44,6 +44,7 @@ from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.synchronizers import Synchronizer
 from zarrfs.errors import (
     LocationError,
+    NodeExistsError,
     NodeNotFoundError,
     NodeTypeError,
     OptionError,
@@ -151,9 +152,17 @@ def open(
         "overwrite": chosen == "w",
     }
     place: Location = MemoryStore() if store is None else store
-    if "shape" in explicit or "data" in explicit:
-        return create_array(place, path, **{**explicit, "access": access, **common})
-    return create_group(place, path, **{**creating, "access": access, **common})
+    try:
+        if "shape" in explicit or "data" in explicit:
+            return create_array(place, path, **{**explicit, "access": access, **common})
+        return create_group(place, path, **{**creating, "access": access, **common})
+    except NodeExistsError:
+        if chosen != "a" or store is None:
+            raise
+    # Another thread or process has created the node since.
+    node = open_existing(store, path or "", chosen, cache_size, storage_options, synchronizer, access)
+    check_opened(node, zarr_format, use_consolidated)
+    return node
 
 
 @with_options_signature(OpenArrayOptions)

@@ -7,7 +7,7 @@ arrays (``creation/group_methods.py``). This module creates, moves and deletes m
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any, Unpack
 
 from zarrfs.engine.cache import ChunkCache
@@ -121,10 +121,14 @@ class Group(NavigableGroup, GroupRoutines, MutableMapping[str, "Array | Group"])
     def require_group(self, name: str, overwrite: bool = False) -> Group:
         """Return the group of that name, and create it if it does not exist. ``overwrite`` replaces an existing one.
 
-        Raises NodeTypeError if there is an array of that name.
+        Several threads and processes may require the same group. Raises NodeTypeError if it is an array.
         """
-        if overwrite or name not in self:
-            return self.create_group(name, overwrite=overwrite)
+        if overwrite:
+            return self.create_group(name, overwrite=True)
+        if name not in self:
+            # Another thread or process may create it first.
+            with suppress(NodeExistsError):
+                return self.create_group(name)
         node = self[name]
         if not isinstance(node, Group):
             raise NodeTypeError(f"{self._store.url}: {node.name} is an array, expected a group")
@@ -141,10 +145,13 @@ class Group(NavigableGroup, GroupRoutines, MutableMapping[str, "Array | Group"])
         """Return the array of that name, and create it with these options if it does not exist.
 
         An existing array must have this shape, and a dtype to which ``dtype`` can be cast safely (with ``exact``: this
-        dtype). Otherwise, and if there is a group of that name, NodeTypeError is raised.
+        dtype). Otherwise, and if there is a group of that name, NodeTypeError is raised. Several threads and processes
+        may require the same array.
         """
         if name not in self:
-            return self.create_array(name, shape=shape, dtype=dtype, **options)
+            # Another thread or process may create it first.
+            with suppress(NodeExistsError):
+                return self.create_array(name, shape=shape, dtype=dtype, **options)
         node = self[name]
         if not isinstance(node, Array):
             raise NodeTypeError(f"{self._store.url}: {node.name} is a group, expected an array")
