@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import h5netcdf
 import h5py
 import nibabel
 import nrrd
@@ -29,7 +30,7 @@ from zarrfs.foreign import opening
 from zarrfs.foreign.stack_names import natural_order, recognized_pattern
 from zarrfs.importing import import_files
 from zarrfs.ngff import check_node, parse
-from zarrfs.tools import convert, from_hdf5
+from zarrfs.tools import convert, from_hdf5, to_hdf5
 
 VALUES = np.random.default_rng(0).integers(0, 60000, (7, 40, 50), "u2")
 SCALE = (2.0, 0.5, 0.25)
@@ -421,6 +422,56 @@ def test_netcdf_is_the_same_dataset_in_xarray(tmp_path: Path) -> None:
             xarray.testing.assert_identical(found.load().astype(dataset.dtypes), dataset)
     with xarray.open_zarr(tmp_path / "c.zarr", consolidated=False) as found:
         np.testing.assert_array_equal(found["t"].values, temperature)
+
+
+def _write_records(path: Path) -> None:
+    """Write a netCDF file with unlimited dimensions. One variable is shorter than its dimension."""
+    with h5netcdf.File(path, "w") as file:
+        file.dimensions = {"time": None, "x": 3}
+        file.resize_dimension("time", 5)
+        file.create_variable("time", ("time",), "i4", data=np.arange(5, dtype="i4"))
+        file.create_variable("a", ("time", "x"), "f4", data=np.ones((5, 3), "f4"), fillvalue=np.float32(9.5))
+        inner = file.create_group("g")
+        inner.dimensions = {"record": None}
+        inner.resize_dimension("record", 4)
+        inner.create_variable("b", ("record",), "i2", data=np.arange(4, dtype="i2"), fillvalue=np.int16(-1))
+        inner.create_variable("c", ("time",), "i2", data=np.arange(5, dtype="i2"), fillvalue=np.int16(-2))
+    with h5py.File(path, "r+") as written:
+        written["a"].resize(2, axis=0)
+        written["g/c"].resize(1, axis=0)
+
+
+@pytest.mark.parametrize("options", [{}, {"zarr_format": 2}])
+def test_variables_of_netcdf_have_the_length_of_their_unlimited_dimension(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    _write_records(tmp_path / "a.nc")
+    if options:
+        from_hdf5(tmp_path / "a.nc", tmp_path / "a.zarr", **options)
+    else:
+        import_files([tmp_path / "a.nc"], tmp_path / "a.zarr", verify=True)
+    group = zarrfs.open_group(tmp_path / "a.zarr")
+    expected = np.full((5, 3), 9.5, "f4")
+    expected[:2] = 1
+    np.testing.assert_array_equal(group["a"][...], expected)
+    np.testing.assert_array_equal(group["g/c"][...], [0, -2, -2, -2, -2])
+    np.testing.assert_array_equal(group["g/b"][...], np.arange(4))
+    to_hdf5(tmp_path / "a.zarr", tmp_path / "b.nc")
+    with h5netcdf.File(tmp_path / "b.nc", "r") as file:
+        assert {name: one.isunlimited() for name, one in file.dimensions.items()} == {
+            "time": True,
+            "x": False,
+        }
+        assert file["g"].dimensions["record"].isunlimited()
+        assert file.dimensions["time"].size == 5
+        np.testing.assert_array_equal(file["a"][...], expected)
+        np.testing.assert_array_equal(file["g/b"][...], np.arange(4))
+        assert "zarrfs_unlimited_dimensions" not in file.attrs
+    from_hdf5(tmp_path / "b.nc", tmp_path / "c.zarr")
+    again = zarrfs.open_group(tmp_path / "c.zarr")
+    name = "zarrfs_unlimited_dimensions"
+    assert again.attrs[name] == group.attrs[name] == ["time"]
+    assert again["g"].attrs[name] == group["g"].attrs[name] == ["record"]
 
 
 def test_attributes_of_hdf5_that_are_lost_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from zarrfs.foreign.foreign_store import ForeignStore
 from zarrfs.logs import logger
 from zarrfs.tools.hdf5.attributes import FILL_VALUE, attributes_of, dimension_names, encoded_missing
 from zarrfs.tools.hdf5.objects import Entry, check_internal, is_node_name, objects, stored_regions
+from zarrfs.tools.hdf5.records import RecordDimensions, has_record_dimensions
 
 __all__ = ["open_hdf5"]
 
@@ -48,15 +50,20 @@ def open_hdf5(path: str, allow_external: bool = False) -> ForeignStore:
     lock = threading.Lock()
     try:
         lost: list[str] = []
-        nodes: dict[str, ForeignArray | dict[str, Any] | ZarrError] = {"": _attributes(file, "/", lost)}
-        for count, entry in enumerate(objects(h5py, file, allow_external)):
-            if count >= MAX_OBJECTS:
-                raise LocationError(f"{path} has more than {MAX_OBJECTS} objects; it is not presented")
+        entries = list(itertools.islice(objects(h5py, file, allow_external), MAX_OBJECTS + 1))
+        if len(entries) > MAX_OBJECTS:
+            raise LocationError(f"{path} has more than {MAX_OBJECTS} objects; it is not presented")
+        datasets = [entry.item for entry in entries if entry.kind == "dataset"]
+        records = RecordDimensions(h5py, datasets if has_record_dimensions(h5py, file) else ())
+        nodes: dict[str, ForeignArray | dict[str, Any] | ZarrError] = {
+            "": _attributes(file, "/", lost) | records.attributes("")
+        }
+        for entry in entries:
             if entry.kind == "group":
-                nodes[entry.path] = _attributes(entry.item, entry.path, lost)
+                nodes[entry.path] = _attributes(entry.item, entry.path, lost) | records.attributes(entry.path)
             elif entry.kind == "dataset":
                 try:
-                    nodes[entry.path] = _array(entry, lock, allow_external, lost)
+                    nodes[entry.path] = _array(entry, lock, allow_external, lost, records)
                 except UnsupportedError as error:
                     nodes[entry.path] = UnsupportedError(f"{path}: {entry.path}: {error}")
             elif entry.kind == "broken":
@@ -93,7 +100,9 @@ def _attributes(item: Any, path: str, lost: list[str]) -> dict[str, Any]:
     return attributes
 
 
-def _array(entry: Entry, lock: threading.Lock, allow_external: bool, lost: list[str]) -> ForeignArray:
+def _array(
+    entry: Entry, lock: threading.Lock, allow_external: bool, lost: list[str], records: RecordDimensions
+) -> ForeignArray:
     """Return a dataset of numbers, texts, bytes of a fixed length or records. Raises UnsupportedError for others."""
     dataset = entry.item
     dtype, shape = np.dtype(dataset.dtype), dataset.shape
@@ -104,6 +113,7 @@ def _array(entry: Entry, lock: threading.Lock, allow_external: bool, lost: list[
         raise UnsupportedError(f"Zarr has no data type for {dtype}")
     if not allow_external:
         check_internal(dataset)
+    stored_shape, shape = tuple(shape), records.shape(dataset)
     chunks = dataset.chunks
     if chunks is None or math.prod(chunks) * dtype.itemsize > MAX_CHUNK_NBYTES:
         chunks = plane_chunks(shape, dtype.itemsize)
@@ -114,7 +124,18 @@ def _array(entry: Entry, lock: threading.Lock, allow_external: bool, lost: list[
         with lock:
             if not dataset.id.valid:
                 raise OSError(0, "the file is closed")
-            return np.asarray(values[region], dtype)
+            if shape == stored_shape:
+                return np.asarray(values[region], dtype)
+            # A variable of netCDF that is shorter than its unlimited dimension.
+            out = np.full(
+                [part.stop - part.start for part in region], "" if is_text else dataset.fillvalue, dtype
+            )
+            inside = tuple(
+                slice(part.start, max(part.start, min(part.stop, length)))
+                for part, length in zip(region, stored_shape, strict=True)
+            )
+            out[tuple(slice(0, part.stop - part.start) for part in inside)] = values[inside]
+            return out
 
     attributes = _attributes(dataset, entry.path, lost)
     if FILL_VALUE in attributes:

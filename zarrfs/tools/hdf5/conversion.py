@@ -32,6 +32,7 @@ from zarrfs.tools.hdf5.dimensions import write_dimensions
 from zarrfs.tools.hdf5.new_attributes import BOOL_MARK, dataset_attributes, set_attributes
 from zarrfs.tools.hdf5.objects import BLOCK_NBYTES, Entry, check_internal, objects, stored_blocks
 from zarrfs.tools.hdf5.output import HDF5Output
+from zarrfs.tools.hdf5.records import UNLIMITED, RecordDimensions, has_record_dimensions, unlimited_names
 
 __all__ = ["from_hdf5", "is_hdf5", "to_hdf5"]
 
@@ -71,12 +72,15 @@ def from_hdf5(
     path = os.fspath(file)
     report = CopyReport()
     with _open_file(h5py, path) as source:
+        found = objects(h5py, source, allow_external) if has_record_dimensions(h5py, source) else ()
+        records = RecordDimensions(h5py, (entry.item for entry in found if entry.kind == "dataset"))
         attributes, messages = attributes_of(source)
+        attributes |= records.attributes("")
         root = create_group(target, zarr_format=options.get("zarr_format", 3), attributes=attributes)
         try:
             report.extend(f"/: {line}" for line in messages)
             for entry in objects(h5py, source, allow_external):
-                _copy_entry(h5py, entry, root, options, allow_external, report)
+                _copy_entry(h5py, entry, root, options, allow_external, report, records)
         finally:
             if not isinstance(target, Store | Mapping | StoredNode):
                 root.store.close()  # completes a zip file
@@ -97,7 +101,13 @@ def _open_file(h5py: Any, path: str) -> Any:
 
 
 def _copy_entry(
-    h5py: Any, entry: Entry, root: Group, options: Mapping[str, Any], allow_external: bool, report: CopyReport
+    h5py: Any,
+    entry: Entry,
+    root: Group,
+    options: Mapping[str, Any],
+    allow_external: bool,
+    report: CopyReport,
+    records: RecordDimensions,
 ) -> None:
     path, item = entry.path, entry.item
     if entry.kind == "link":
@@ -107,13 +117,13 @@ def _copy_entry(
     try:
         if entry.kind == "group":
             attributes, messages = attributes_of(item)
-            root.create_group(path, attributes=attributes)
+            root.create_group(path, attributes=attributes | records.attributes(path))
             report.append(f"{path}: group")
         elif entry.kind == "dataset":
             if not allow_external:
                 check_internal(item)
             attributes, messages = attributes_of(item)
-            report.append(_copy_dataset(h5py, item, root, path, attributes, options))
+            report.append(_copy_dataset(h5py, item, root, path, attributes, options, records))
         else:
             messages = []
         report.extend(f"{path}: {line}" for line in messages)
@@ -130,7 +140,13 @@ def _copy_entry(
 
 
 def _copy_dataset(
-    h5py: Any, item: Any, root: Group, path: str, attributes: dict[str, Any], options: Mapping[str, Any]
+    h5py: Any,
+    item: Any,
+    root: Group,
+    path: str,
+    attributes: dict[str, Any],
+    options: Mapping[str, Any],
+    records: RecordDimensions,
 ) -> str:
     if item.shape is None:
         raise UnsupportedError("the dataset has a null dataspace and no values")
@@ -142,7 +158,7 @@ def _copy_dataset(
     features = formats.features(options.get("zarr_format", 3))
     names = dimension_names(item)
     arguments: dict[str, Any] = {
-        "shape": item.shape,
+        "shape": records.shape(item),
         "dtype": "string" if is_text else item.dtype,
         "attributes": attributes,
         "dimension_names": names,
@@ -168,7 +184,12 @@ def _copy_dataset(
         item, _chunk_shape(item.chunks or array.chunks), include_missing=include_missing
     ):
         array[block] = source[block]
-    return f"{path}: {' x '.join(map(str, item.shape)) or 'scalar'} {arguments['dtype']}"
+    if include_missing:
+        # Beyond a variable of netCDF that is shorter than its unlimited dimension.
+        for axis, (stored, length) in enumerate(zip(item.shape, array.shape, strict=True)):
+            if stored < length:
+                array[(slice(None),) * axis + (slice(stored, length),)] = item.fillvalue
+    return f"{path}: {' x '.join(map(str, array.shape)) or 'scalar'} {arguments['dtype']}"
 
 
 def _is_zero(fill: Any) -> bool:
@@ -223,10 +244,14 @@ def to_hdf5(
         try:
             # Format 1.8: large lists of references, and the order of creation, which netCDF requires for writing.
             with h5py.File(output, "w", libver=("v108", "latest"), track_order=True) as target:
+                unlimited: dict[str, frozenset[str]] = {}
                 if isinstance(node, Group):
-                    set_attributes(target, node.attrs, is_netcdf)
+                    unlimited[""] = unlimited_names(node.attrs)
+                    set_attributes(target, _without_unlimited(node.attrs), is_netcdf)
                 for name, member in nodes:
-                    _write_node(h5py, target, name, member, compression, is_netcdf, output, report)
+                    if isinstance(member, Group):
+                        unlimited[name] = unlimited_names(member.attrs)
+                    _write_node(h5py, target, name, member, compression, is_netcdf, output, report, unlimited)
                     if isinstance(member, Array) and member.dimension_names and name not in report.skipped:
                         dimensions[name] = member.dimension_names
                     output.check()
@@ -260,14 +285,19 @@ def _write_node(
     is_netcdf: bool,
     output: HDF5Output,
     report: CopyReport,
+    unlimited: Mapping[str, frozenset[str]],
 ) -> None:
     try:
         if isinstance(node, Group):
-            set_attributes(target.create_group(name, track_order=True), node.attrs, is_netcdf)
+            attributes = _without_unlimited(node.attrs)
+            set_attributes(target.create_group(name, track_order=True), attributes, is_netcdf)
             report.append(f"{name}: group")
         else:
             times = integer_times(node.dtype) if node.dtype.kind in "mM" else None
-            dataset = _write_dataset(h5py, target, name, node, compression, output, times and times[0])
+            maxshape = _maxshape(name, node, unlimited)
+            dataset = _write_dataset(
+                h5py, target, name, node, compression, output, times and times[0], maxshape
+            )
             attributes = dataset_attributes(node, is_netcdf) | (times[1] if times else {})
             set_attributes(dataset, attributes, is_netcdf)
             size = " x ".join(map(str, node.shape)) or "scalar"
@@ -279,6 +309,24 @@ def _write_node(
         report.append(f"{name}: skipped: {error}")
 
 
+def _without_unlimited(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in attributes.items() if name != UNLIMITED}
+
+
+def _maxshape(
+    path: str, array: Array, unlimited: Mapping[str, frozenset[str]]
+) -> tuple[int | None, ...] | None:
+    """Return the maximal shape of a dataset; None if it has no unlimited dimension of its group or of one above it."""
+    names, group = array.dimension_names or (), path
+    found: frozenset[str] = frozenset()
+    while group:
+        group = group.rpartition("/")[0]
+        found |= unlimited.get(group, frozenset())
+    if found.isdisjoint(name for name in names if name is not None):
+        return None
+    return tuple(None if name in found else n for name, n in zip(names, array.shape, strict=True))
+
+
 def _write_dataset(
     h5py: Any,
     target: Any,
@@ -287,8 +335,11 @@ def _write_dataset(
     compression: str | None,
     output: HDF5Output,
     time_dtype: np.dtype[Any] | None,
+    maxshape: tuple[int | None, ...] | None,
 ) -> Any:
-    """Write the values of an array. ``time_dtype`` is the dtype of integers as which times are stored."""
+    """Write the values of an array. ``time_dtype`` is the dtype of integers as which times are stored, and ``maxshape``
+    has None for unlimited dimensions; None: there are none.
+    """
     is_text = array.spec.data_type.name == "string" or array.dtype.kind == "U"
     if array.dtype.hasobject and not is_text:
         raise UnsupportedError(f"HDF5 has no data type for {array.spec.data_type.name}")
@@ -306,7 +357,8 @@ def _write_dataset(
         dataset = target.create_dataset(
             name,
             array.shape,
-            h5py.string_dtype() if is_text else time_dtype or array.dtype,
+            maxshape=maxshape,
+            dtype=h5py.string_dtype() if is_text else time_dtype or array.dtype,
             chunks=tuple(min(c, n) for c, n in zip(chunks, array.shape, strict=True))
             if has_elements
             else None,

@@ -50,7 +50,7 @@ def write_dimensions(file: Any, names: Mapping[str, Sequence[str | None]], *, la
         for number, name in enumerate(found):
             scale_name = None
             if is_scaled and name is not None and path not in coordinates:
-                scale = scales.find(path, name, dataset.shape[number])
+                scale = scales.find(path, name, number)
                 dataset.dims[number].attach_scale(scale)
                 scale_name = _split(scale.name)[1]
             elif path in coordinates:
@@ -73,31 +73,35 @@ class _Scales:
         self._make_scale(dataset, name)
         self._coordinates[group, name] = dataset
 
-    def find(self, path: str, name: str, length: int) -> Any:
-        """Return the scale of a dimension of a dataset: the coordinate of its group or of the nearest group above it
-        with that name and length, else a scale without values in its group, which is created if there is none.
+    def find(self, path: str, name: str, number: int) -> Any:
+        """Return the scale of dimension ``number`` of a dataset: the coordinate of its group or of the nearest group
+        above it with that name and length, else a scale without values in its group, which is created if there is none.
         """
         group = parent = _split(path)[0]
+        length = self._file[path].shape[number]
         if (group, name, length) in self._scales:
             return self._scales[group, name, length]
+        is_unlimited = self._file[path].maxshape[number] is None
         while (parent, name) not in self._coordinates and parent:
             parent = _split(parent)[0]
         coordinate = self._coordinates.get((parent, name))
         if coordinate is None or coordinate.shape[0] != length:
             # The name of a coordinate is not used again below it, because netCDF4 uses the nearest dimension with the
             # name.
-            scale = self._create_scale(group, name, length, is_taken=coordinate is not None)
+            scale = self._create_scale(
+                group, name, length, is_taken=coordinate is not None, is_unlimited=is_unlimited
+            )
         else:
             scale = coordinate
         self._scales[group, name, length] = scale
         return scale
 
-    def _create_scale(self, group: str, name: str, length: int, is_taken: bool) -> Any:
+    def _create_scale(self, group: str, name: str, length: int, *, is_taken: bool, is_unlimited: bool) -> Any:
         members = self._file[group] if group else self._file
         free = f"{name}_{length}" if is_taken or name in members else name
         while free in members:
             free += "_"
-        scale = create_empty_scale(members, free, length)
+        scale = create_empty_scale(members, free, length, is_unlimited=is_unlimited)
         self._make_scale(scale, NO_VARIABLE % length)
         return members[free]
 
