@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -205,6 +206,38 @@ def test_processes_inherit_the_descriptor_of_a_file(mount: Path, store: Path) ->
             assert reader.read() == data[:7000]
         file.write(data[7000:])
     assert zarrfs.open_array(store, "img")[...].tobytes() == data
+
+
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_open_files_that_are_removed_or_replaced(binding: str, store: Path, tmp_path: Path) -> None:
+    if is_library_missing(binding):
+        pytest.skip(f"the library of {binding} is not installed")
+    with mounted(store, tmp_path / "mnt", "--rw", binding=binding) as mnt:
+        with tempfile.TemporaryFile(dir=mnt, buffering=0) as file:
+            file.write(b"0123456789")
+            file.truncate(8)
+            assert file.seek(0, os.SEEK_END) == 8
+            file.seek(2)
+            assert file.read() == b"234567"
+        with open(mnt / "removed.npy", "wb", buffering=0) as file:
+            file.write(b"\x93NUMPY")
+            os.unlink(mnt / "removed.npy")
+            os.fsync(file.fileno())
+        np.save(mnt / "new.npy", np.arange(4200, dtype="<u2").reshape(60, 70) + 1)
+        mapped = np.load(mnt / "img.npy", mmap_mode="r")
+        with open(mnt / "img.raw", "rb", buffering=0) as reader, open(mnt / "img.npy", "rb") as same:
+            os.rename(mnt / "new.npy", mnt / "img.npy")
+            os.posix_fadvise(same.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            np.testing.assert_array_equal(mapped.ravel(), np.arange(1, 4201))
+            assert reader.read(4) == b"\x01\x00\x02\x00"
+            del mapped
+            for name in ("img.npy", "img.json", "img.raw"):
+                os.unlink(mnt / name)
+            os.posix_fadvise(reader.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            with pytest.raises(OSError, match="Stale file handle"):
+                os.pread(reader.fileno(), 10, 4000)
+        assert sorted(os.listdir(mnt)) == [".group.json", "inner"]
+    assert sorted(zarrfs.open_group(store)) == ["inner"]
 
 
 def make_tree(location: Path) -> zarrfs.Group:

@@ -78,6 +78,7 @@ class Binding:
             methods: dict[str, Any] = {
                 "getattr_fuse_3": _status_reader(layout),
                 "rename_fuse_3": _rename_with_flags,
+                "truncate_fuse_3": _truncate,
                 "readdir_fuse_3": _directory_reader(self._module, layout),
             }
             if self._libfuse_version >= MAX_THREADS_VERSION:
@@ -153,6 +154,13 @@ def _status_reader(layout: StatusLayout) -> Callable[..., int]:
         return 0
 
     return read_status
+
+
+def _truncate(fuse: Any, path: bytes | None, length: int, file: Any) -> int:
+    """Truncate with the open file, which mfusepy does not pass on. A file that was removed has no path."""
+    handle = file.contents if file else None
+    result: int = fuse.operations.truncate(None if path is None else os.fsdecode(path), length, handle)
+    return result
 
 
 def _directory_reader(module: Any, layout: StatusLayout) -> Callable[..., int]:

@@ -78,9 +78,14 @@ class Dispatcher:
     ``root`` serves all paths except those below the directories ``sources`` and ``control``. For one source ``root``
     is the operations of the source, and ``sources`` is empty. A request is counted as failed if it raises OSError.
     ``call_waiting``, if it is given, calls operations that may wait for a server (``InterruptibleCalls``).
+
+    libfuse passes no path for an open file that was removed or replaced; see ``hard_remove`` in serving.py. The
+    operations find it by its handle.
     """
 
     use_ns = True
+    flag_nullpath_ok = True
+    """libfuse 2 then sends requests for such files, too."""
 
     def __init__(
         self,
@@ -101,6 +106,8 @@ class Dispatcher:
         self._permissions = permissions
         self._max_read = max_read
         self._call_waiting = call_waiting
+        self._open_files: dict[int, Any] = {}
+        """The operations by the handles of the files that they opened."""
         self._destroying = threading.Lock()
         self._is_destroyed = False
         for name in (*PATH_OPERATIONS, *HANDLE_OPERATIONS):
@@ -121,24 +128,37 @@ class Dispatcher:
             return self._root, path
         return operations, separator + rest or "/"
 
+    def _route_handle(self, arguments: tuple[Any, ...]) -> tuple[Any, str]:
+        """Return the operations that opened a file without a path, and the last path of the file in them."""
+        handle = arguments[-1] if arguments else None
+        operations = self._open_files.get(handle) if isinstance(handle, int) else None
+        path = None if operations is None else operations.open_path(handle)
+        if path is None:
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return operations, path
+
     def _make(self, name: str) -> Callable[..., Any]:
         counters, route = self._counters, self._route
         is_status, changes_attributes = name == "getattr", self._permissions.has_effect
         call = self._call_waiting if name in WAITING_OPERATIONS else None
         is_read, is_write, has_handle = name == "read", name == "write", name in HANDLE_OPERATIONS
+        is_release = name == "release"
 
-        def operation(path: str, *arguments: Any) -> Any:
+        def operation(path: str | None, *arguments: Any) -> Any:
             counters.begin(name)
             try:
-                operations, inner = route(path)
                 if arguments and (has_handle or hasattr(arguments[-1], "fh")):
                     arguments = (*arguments[:-1], arguments[-1].fh)
+                operations, inner = self._route_handle(arguments) if path is None else route(path)
+                if is_release:
+                    self._open_files.pop(arguments[-1], None)
                 method = _method(operations, name)
                 result = method(inner, *arguments) if call is None else call(method, inner, *arguments)
                 if is_status:
                     if changes_attributes:
                         result = self._apply_permissions(result, operations, inner)
-                    result["st_ino"] = inode_number(path)
+                    if path is not None:  # The kernel knows the number of an open file.
+                        result["st_ino"] = inode_number(path)
             except BaseException as error:
                 counters.fail(getattr(error, "errno", None))
                 raise
@@ -197,6 +217,8 @@ class Dispatcher:
                 file.fh = self._call_waiting(
                     method, inner, argument, undo=lambda handle: operations.release(inner, handle)
                 )
+            if hasattr(operations, "open_path"):
+                self._open_files[file.fh] = operations
             if getattr(operations, "direct_io", False):
                 file.direct_io = 1
             elif hasattr(operations, "keeps_pages") and operations.keeps_pages(file.fh):

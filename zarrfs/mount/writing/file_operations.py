@@ -110,15 +110,22 @@ class FileOperations(ZarrOperations):
             super()._summary_modified(summary), self._write_buffer.modified(summary.store, summary.path)
         )
 
+    def open_path(self, handle: int) -> str | None:
+        """Return the present path of an open file, also if it was removed; None if there is no such handle."""
+        return self._file_handles.path(handle)
+
     @errors_to_errno
     def getattr(self, path: str, fh: Any = None) -> dict[str, Any]:
-        file = self._pending.get(path)
+        # Another file may have the path of a pending file that was removed.
+        file = self._file_handles.pending(fh) or self._pending.get(path)
         if file is not None:
             return self._file_status(file.size, file.size, file.modified)
         if path in self._hidden or (
             path in self._implied and self._implied.is_absent_for(path, self._caller())
         ):
             raise os_error(errno.ENOENT)
+        if fh is not None and self._tree.lookup(path) is None:
+            raise os_error(errno.ESTALE)
         status = super().getattr(path, fh)
         appended = self._appended.get(path)
         if appended is not None:
@@ -321,7 +328,7 @@ class FileOperations(ZarrOperations):
                 file.flush()
                 if file.appended is not None and is_complete:
                     self._store_appended(file.path)
-        elif is_complete and pending.is_changed and pending.size:
+        elif is_complete and pending.is_changed and pending.size and not pending.is_removed:
             self._store_if_complete(pending)
 
     def _store_if_complete(self, file: PendingFile) -> None:
@@ -400,7 +407,8 @@ class FileOperations(ZarrOperations):
         if pending.is_changed and not pending.is_tried and not self._file_handles.is_written(pending):
             self._store_released(pending)
         last = not pending.is_shared
-        if last and pending.is_changed and pending.size and self._pending.get(pending.path) is not pending:
+        is_unstored = pending.is_changed and pending.size and not pending.is_removed
+        if last and is_unstored and self._pending.get(pending.path) is not pending:
             self._store_again(path, pending)
         if last and not (pending.is_changed and pending.size) and self._is_shadow(pending):
             if pending.is_changed:

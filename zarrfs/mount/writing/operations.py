@@ -101,7 +101,7 @@ class WritableOperations(FileOperations):
     def unlink(self, path: str) -> int:
         pending = self._pending.get(path)
         if pending is not None:
-            self._pending.remove(pending)
+            self._pending.delete(pending)
             return 0
         entry = self._entry(path)
         if isinstance(entry, Directory):
@@ -188,7 +188,7 @@ class WritableOperations(FileOperations):
             self._discard_appended(f"/{target}.raw")
             self._file_handles.move(source, target, self._editor.store_path(source))
             if replaced is not None:
-                self._pending.remove(replaced)
+                self._pending.delete(replaced)
             for path in (source, target):
                 for separator in "./":
                     self._implied.discard(f"/{path}{separator}")
@@ -215,7 +215,7 @@ class WritableOperations(FileOperations):
         file.path = new
         replaced = self._pending.get(new)
         if replaced is not None:
-            self._pending.remove(replaced)
+            self._pending.delete(replaced)
         self._show_stem(new)
 
     # -- attributes --------------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ class PendingFile:
         attributes: the user attributes that were set.
         is_changed: whether there are bytes that have not become part of the hierarchy.
         is_tried: whether it was tried to store the bytes since they were written last.
+        is_removed: whether the file was removed or replaced, so that it is not stored.
         replaces: whether the path is that of a file of the hierarchy, which is replaced.
         modified: the time of the last change in seconds since the epoch.
     """
@@ -45,6 +46,7 @@ class PendingFile:
         self.attributes: dict[str, Any] = {}
         self.is_changed = False
         self.is_tried = False
+        self.is_removed = False
         self.replaces = False
         self.modified = time.time()
         self.lock = threading.RLock()
@@ -164,6 +166,11 @@ class PendingFiles:
             del self._files[file.path]
         file.release()
 
+    def delete(self, file: PendingFile) -> None:
+        """Remove a file that is not to be stored. Open handles keep its bytes."""
+        file.is_removed = True
+        self.remove(file)
+
     def rename(self, file: PendingFile, path: str) -> None:
         """Change the path of a file. A file at the new path is removed."""
         with self._lock:
@@ -175,6 +182,7 @@ class PendingFiles:
             file.path = path
             self._files[path] = file
         if old is not None and old is not file:
+            old.is_removed = True
             old.release()
 
     def names(self, directory: str) -> list[str]:
