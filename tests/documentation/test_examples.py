@@ -21,6 +21,7 @@ NOT_RUN: dict[str, dict[str, int]] = {
     "docs/mount-at-boot.md": {"needs systemd": 2, "needs root": 1},
     "docs/mounting.md": {"needs root": 1, "needs systemd": 1},
     "docs/tutorials.md": {"opens a window": 1, "needs R": 1},
+    "docs/processes.md": {"needs PyTorch": 1},
     "docs/measurements.md": {"takes minutes on a quiet machine": 1},
 }
 """Page -> the reasons why blocks are not executed -> their number."""

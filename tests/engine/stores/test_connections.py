@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import fsspec.asyn
+import numpy as np
 import pytest
 
-from tests.engine.stores.servers import redis_server
+import zarrfs
+from tests.engine.stores.servers import redis_server, web_server
+from tests.processes import output_of
 from tests.programs import needs_program
 from zarrfs.engine.stores.databases.redis import RedisStore
 from zarrfs.engine.stores.fsspec.store import RemoteStore
@@ -51,3 +57,40 @@ def test_closing_a_store_closes_the_client_of_azure_once() -> None:
     store.close()
     store.close()
     assert client.closed == 1
+
+
+FORKED_READS = """
+import os, sys
+import zarrfs
+arrays = [zarrfs.open_array(location, mode="r", cache_size=0) for location in sys.argv[1:]]
+for array in arrays:
+    assert array[0] == 0, array
+child = os.fork()
+for _ in range(2):  # The parent and the child read at the same time.
+    for array in arrays:
+        assert array[...].sum() == 45, array
+        assert array[7] == 7, array
+if not child:
+    for array in arrays:
+        array.store.close()
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+for array in arrays:
+    assert array[9] == 9, array
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork processes")
+def test_arrays_that_are_open_can_be_read_in_a_forked_process(tmp_path: Path) -> None:
+    names = ["a.zarr", "a.zip", "a.sqlite"]
+    for name in names:
+        with zarrfs.create_array(tmp_path / name, data=np.arange(10), chunks=2).store:
+            pass
+    with web_server(tmp_path) as web:
+        locations = [
+            f"{web.url}/a.zarr",
+            f"zip::{web.url}/a.zip",
+            f"simplecache::{web.url}/a.zarr",
+            *(str(tmp_path / name) for name in names),
+        ]
+        output_of([sys.executable, "-c", FORKED_READS, *locations], cwd=None, env=os.environ)

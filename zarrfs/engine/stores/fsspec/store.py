@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
+import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, TypeVar
 
 from zarrfs.engine.stores.base import IMMUTABLE, Buffer, ByteRange, Listing, Store, Usage, ValueTooLargeError
-from zarrfs.engine.stores.fsspec.backend import Entry
+from zarrfs.engine.stores.fsspec.backend import Backend, Entry
 from zarrfs.engine.stores.fsspec.backends import make_backend
 from zarrfs.engine.stores.fsspec.file_systems import open_file_system, raise_for_options
 from zarrfs.engine.stores.fsspec.prefetching import PrefetchingStore, PrefetchQueue
@@ -37,6 +39,18 @@ from zarrfs.errors import ReadOnlyError, ServerError, StoreError
 __all__ = ["RemoteStore"]
 
 T = TypeVar("T")
+
+_opening = threading.Lock()
+_backends_of_parents: list[Backend] = []
+
+
+def _after_fork() -> None:
+    global _opening
+    _opening = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 MAX_CONCURRENT_REQUESTS = 64
 """The maximum number of requests of a store at a time. The library of a protocol may allow fewer: s3fs 10 unless
@@ -69,15 +83,35 @@ class RemoteStore(Store):
         self.allow_external = allow_external
         self._original_url, self._storage_options = with_absolute_path(url), copy_options(storage_options)
         self._display_url = redact_url(url)
-        opened = open_file_system(url, self._storage_options, allow_external=allow_external)
-        self._reference_policy = opened.reference_policy
-        self._backend = make_backend(
-            opened.file_system, opened.root, self._display_url, allow_external=allow_external
-        )
+        self._limit = RequestLimit(MAX_CONCURRENT_REQUESTS)
+        self._open_backend()
         self.read_only = read_only or not self._backend.writable
         self.listable = self._backend.listable
         self.concurrency = MAX_CONCURRENT_REQUESTS if self._backend.supports_concurrency else 1
-        self._limit = RequestLimit(MAX_CONCURRENT_REQUESTS)
+
+    def _open_backend(self) -> None:
+        opened = open_file_system(
+            self._original_url, self._storage_options, allow_external=self.allow_external
+        )
+        self._reference_policy = opened.reference_policy
+        self._opened_backend = make_backend(
+            opened.file_system, opened.root, self._display_url, allow_external=self.allow_external
+        )
+        self._process = os.getpid()
+
+    @property
+    def _backend(self) -> Backend:
+        """The backend of this process. A process that was forked opens another one: it has no event loop, and must not
+        use the connections of its parent.
+        """
+        if self._process != os.getpid():
+            with _opening:
+                if self._process != os.getpid():
+                    # Its connections would be closed with it, in an event loop that does not run.
+                    _backends_of_parents.append(self._opened_backend)
+                    self._limit = RequestLimit(self._limit.count)
+                    self._open_backend()
+        return self._opened_backend
 
     @property
     def url(self) -> str:
@@ -292,7 +326,8 @@ class RemoteStore(Store):
 
     def close(self) -> None:
         super().close()
-        self._backend.close()
+        if self._process == os.getpid():
+            self._opened_backend.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _open_remote_store, (
