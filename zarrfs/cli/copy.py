@@ -24,7 +24,8 @@ def command(
     destination: str,
     copying: CopyOptions,
 ) -> None:
-    """Copy the array or hierarchy at SOURCE to DESTINATION. Chunks are copied unchanged.
+    """Copy the array or hierarchy at SOURCE to DESTINATION. Chunks are copied unchanged, and so are files of other
+    programs beside the arrays and groups.
 
     SOURCE and DESTINATION can be directories, zip files, databases and URLs. Zarr 1, which cannot be written, becomes
     Zarr 2. If SOURCE or DESTINATION is an HDF5 file (.h5, .hdf5, .nc), the data is converted: each object is copied
@@ -53,7 +54,7 @@ def command(
             raise UnsupportedError(
                 "--if-exists, --verify, --dry-run, --paths and --dask are not supported for HDF5 files"
             )
-        _copy_hdf5(source, destination, copying["skip_broken"], allows_external())
+        _copy_hdf5(source, destination, copying["skip_broken"], copying["nodes_only"], allows_external())
         return
     with progress_bar() as progress:
         report = convert(
@@ -66,7 +67,9 @@ def command(
     print_report(report, copying["dry_run"])
 
 
-def _copy_hdf5(source: str, destination: str, skip_broken: bool, allow_external: bool) -> None:
+def _copy_hdf5(
+    source: str, destination: str, skip_broken: bool, nodes_only: bool, allow_external: bool
+) -> None:
     """Copy from or to an HDF5 file."""
     if is_hdf5(source) and is_hdf5(destination):
         raise UnsupportedError("SOURCE and DESTINATION are HDF5 files; copy them with cp or h5repack")
@@ -74,5 +77,5 @@ def _copy_hdf5(source: str, destination: str, skip_broken: bool, allow_external:
         if is_hdf5(source):
             report = from_hdf5(source, destination, skip_broken=skip_broken, allow_external=allow_external)
         else:
-            report = to_hdf5(source, destination, skip_broken=skip_broken)
+            report = to_hdf5(source, destination, skip_broken=skip_broken, nodes_only=nodes_only)
     print_report(report, False)

@@ -51,6 +51,7 @@ class CopyOptions(TypedDict):
     sample_writes: bool
     skip_broken: bool
     paths: list[str] | None
+    nodes_only: bool
     memory: int
     dask: str | None
     task_timeout: float | None
@@ -117,6 +118,11 @@ def copy_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--paths",
             help="Copy only the members at these paths: 0,labels/nuclei. They are found also if a server cannot list.",
+        ),
+        click.option(
+            "--nodes-only",
+            is_flag=True,
+            help="Copy arrays and groups only, and no files that other programs store beside them.",
         ),
     )
 
@@ -231,6 +237,8 @@ def print_report(lines: Sequence[str], dry_run: bool) -> None:
     if isinstance(lines, CopyReport):
         _print_estimates(lines.estimates)
         print_workers(lines.workers)
+        for note in lines.notes:
+            click.echo(f"zarrfs: note: {safe(note)}", err=True)
     skipped = lines.skipped if isinstance(lines, CopyReport) else {}
     for path, reason in skipped.items():
         click.echo(f"zarrfs: skipped: {safe(path)}: {safe(reason)}", err=True)

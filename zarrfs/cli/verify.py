@@ -47,10 +47,12 @@ def command(
     """Decode every stored chunk of the array or hierarchy at LOCATION, and report the problems.
 
     With OTHER, the values are compared with those of the arrays at the same paths there. The chunks and the
-    compression may differ.
+    compression may differ. Files of other programs beside the arrays and groups are compared, too.
 
     A chunk is corrupt if it cannot be decoded, and missing if it is not stored although all neighbouring chunks are.
-    Missing chunks can be intentional, because programs do not store chunks that contain only the fill value.
+    Missing chunks can be intentional, because programs do not store chunks that contain only the fill value. Keys are
+    unreachable if they resemble those of chunks, but no chunk of the array has them, for example because the
+    metadata have the wrong dimension separator.
 
     Exit codes: 0 no problems, apart from missing chunks without --strict; 1 problems or another error; 2 incorrect
     usage; 130 interrupted.
@@ -91,12 +93,13 @@ def _print_report(report: VerificationReport) -> None:
         click.echo(f"... and {len(report.problems) - MAX_LINES} more; --json or --report lists all")
     counts = [
         f"{report.count(kind)} {kind}"
-        for kind in ("corrupt", "different", "missing", "unfinished", "unreadable")
+        for kind in ("corrupt", "different", "missing", "unfinished", "unreachable", "unreadable")
         if report.count(kind)
     ]
     resumed = f", {report.resumed} of them by an earlier run" if report.resumed else ""
+    files = f" and {_number(report.files, 'other file')}" if report.files else ""
     click.echo(
-        f"{_number(report.chunks, 'chunk')} of {_number(report.arrays, 'array')} verified{resumed}: "
+        f"{_number(report.chunks, 'chunk')} of {_number(report.arrays, 'array')}{files} verified{resumed}: "
         f"{', '.join(counts) or 'no problems'}"
     )
 

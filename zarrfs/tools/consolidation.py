@@ -23,7 +23,13 @@ from zarrfs.engine.stores.document_locks import locked_documents
 from zarrfs.errors import MetadataError, NodeTypeError, UnsupportedError
 from zarrfs.logs import logger
 
-__all__ = ["consolidate_metadata", "group_to_consolidate", "stale_consolidation", "update_consolidated"]
+__all__ = [
+    "consolidate_group",
+    "consolidate_metadata",
+    "group_to_consolidate",
+    "stale_consolidation",
+    "update_consolidated",
+]
 
 
 def consolidate_metadata(
@@ -40,8 +46,7 @@ def consolidate_metadata(
     """
     group = group_to_consolidate(store, path, "r+", storage_options=storage_options, zarr_format=zarr_format)
     try:
-        _consolidate(group)
-        forget_warnings(group.store, group.path)
+        consolidate_group(group)
     finally:
         if not isinstance(store, Store | Mapping):
             group.store.close()  # completes a zip file
@@ -68,12 +73,14 @@ def group_to_consolidate(
     )
 
 
-def _consolidate(group: Group) -> None:
+def consolidate_group(group: Group) -> None:
+    """Write the consolidated metadata of a group. Errors are those of ``consolidate_metadata``."""
     consolidation = formats.consolidation(group.zarr_format)
     if consolidation is None:
         raise UnsupportedError(f"{group.store.url}: format {group.zarr_format} has no consolidated metadata")
     with locked_documents(group.store, consolidation.document_key(group.path)):
         consolidation.write(group.store, group.path, dict(_documents(group, consolidation)))
+    forget_warnings(group.store, group.path)
 
 
 def update_consolidated(store: Store, path: str, zarr_format: int | str) -> list[str]:

@@ -28,6 +28,7 @@ __all__ = [
     "V2Keys",
     "chunk_key_encoding_from_json",
     "chunk_key_encoding_to_json",
+    "resembles_chunk_key",
 ]
 
 ENTRY_POINTS = "zarrfs.chunk_key_encodings"
@@ -36,7 +37,15 @@ Coords = tuple[int, ...]
 Separator = Literal["/", "."]
 
 _INDEX = re.compile(r"0|[1-9][0-9]*", re.ASCII)
+_CHUNK_LIKE = re.compile(r"(c[./])?[0-9]+([./][0-9]+)*", re.ASCII)
 _SEPARATORS = ("/", ".")
+
+
+def resembles_chunk_key(key: str) -> bool:
+    """Return whether a key, relative to the array's prefix, is that of a chunk with any of the encodings of this module
+    and any number of dimensions, except for the key ``c``.
+    """
+    return _CHUNK_LIKE.fullmatch(key) is not None
 
 
 def _indices(text: str, separator: str) -> Coords | None:

@@ -42,6 +42,7 @@ __all__ = [
     "new_fill_value",
     "node_document_keys",
     "node_keys",
+    "own_document",
     "read_kind",
     "read_node",
     "resized",
@@ -102,6 +103,12 @@ def array_template(
 def consolidation(zarr_format: int | str) -> Consolidation | None:
     """Return how the format consolidates metadata, or None if it does not."""
     return _CONSOLIDATIONS.get(zarr_format)
+
+
+def own_document(spec: GroupSpec) -> dict[str, Any]:
+    """Return the document of a group without consolidated metadata."""
+    found = consolidation(spec.zarr_format)
+    return dict(spec.document) if found is None else found.own_part(spec.document)
 
 
 def read_node(

@@ -135,7 +135,12 @@ def copy_bootstrap(source: Store, target: Store) -> None:
 class Draft2019Format(Format):
     """A hierarchy of the draft. Its root is the root of the store."""
 
-    features = FormatFeatures(title="Zarr v3, draft of 2019", default_separator=".", byte_order=True)
+    features = FormatFeatures(
+        title="Zarr v3, draft of 2019",
+        default_separator=".",
+        byte_order=True,
+        root_prefixes=("meta", "data"),
+    )
 
     def _bootstrap(self, store: Store) -> Bootstrap | None:
         document = bootstrap_document(store)

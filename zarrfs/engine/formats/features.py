@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from zarrfs.engine.chunking.chunk_key_encodings import Separator
 
-__all__ = ["FormatFeatures"]
+__all__ = ["ZARR_DOCUMENTS", "FormatFeatures"]
+
+ZARR_DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
+"""The names of the documents of Zarr v2 and v3."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +48,15 @@ class FormatFeatures:
     name_attributes: tuple[str, ...] = ()
     unit_attributes: tuple[str, ...] = ()
     """The attributes in which names and units of dimensions are stored; invalid in other formats."""
+
+    document_names: tuple[str, ...] = ZARR_DOCUMENTS
+    """The names that are reserved for documents in the directory of a node: those of this format, and those of Zarr v2
+    and v3, because a node can have documents of several formats.
+    """
+    root_prefixes: tuple[str, ...] = ()
+    """The prefixes in the root of the store below which the keys of all nodes are. If it is empty, the keys of a node
+    are below its path.
+    """
 
     migrations: tuple[int | str, ...] = ()
     """The formats whose documents can describe the chunks of this format, so that a node can be migrated in place."""

@@ -20,7 +20,7 @@ from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
 from zarrfs.engine.dtypes import DataType, data_type_from_v3, default_fill
 from zarrfs.engine.dtypes.integers import INTEGER_NAMES
 from zarrfs.engine.formats.base import Format, NodeKind
-from zarrfs.engine.formats.features import FormatFeatures
+from zarrfs.engine.formats.features import ZARR_DOCUMENTS, FormatFeatures
 from zarrfs.engine.formats.json_document import location, read_object, write_object
 from zarrfs.engine.formats.n5_compression import codecs_of_compression, compression_of_codecs
 from zarrfs.engine.formats.paths import join, paths_above
@@ -254,6 +254,7 @@ class N5Format(Format):
         dimension_units=True,
         name_attributes=(_AXES,),
         unit_attributes=(_UNITS, _RESOLUTION),
+        document_names=(*ZARR_DOCUMENTS, KEY),
     )
 
     def read(self, store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:

@@ -12,7 +12,7 @@ from zarrfs.engine.chunking.chunk_grids import RegularGrid, check_chunk_shape
 from zarrfs.engine.chunking.chunk_key_encodings import V2Keys
 from zarrfs.engine.dtypes import data_type_from_v2, fill_from_v2
 from zarrfs.engine.formats.base import Format, NodeKind
-from zarrfs.engine.formats.features import FormatFeatures
+from zarrfs.engine.formats.features import ZARR_DOCUMENTS, FormatFeatures
 from zarrfs.engine.formats.json_document import MAX_NODE_DOCUMENT, location, read_object
 from zarrfs.engine.formats.paths import join
 from zarrfs.engine.formats.v2_codecs import chain_from_v2
@@ -106,6 +106,7 @@ class V1Format(Format):
         filters=True,
         default_separator=".",
         fill_is_missing=True,
+        document_names=(*ZARR_DOCUMENTS, ARRAY_KEY, ATTRIBUTES_KEY),
         migrations=(2, 3),
         migrated_documents=(ARRAY_KEY, ATTRIBUTES_KEY),
     )

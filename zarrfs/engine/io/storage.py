@@ -261,15 +261,23 @@ class ArrayStorage:
 
     def stored_chunks(self) -> Iterator[tuple[int, ...]]:
         """Yield the coordinates of the stored chunks, in the order of the store's listing."""
+        return (coords for _, coords in self.stored_keys() if coords is not None)
+
+    def stored_keys(self) -> Iterator[tuple[str, tuple[int, ...] | None]]:
+        """Yield all keys below the array's prefix, relative to it, in the order of the store's listing: with the
+        coordinates of the chunk, or with None if the key is not that of a chunk of the grid.
+        """
         grid = self.grid_shape
         decode = self.spec.chunk_key_encoding.decoder(len(grid))
         prefix_length = len(self.prefix)
-        for key in self.store.list_prefix(self.prefix.rstrip("/")):
-            coords = decode(key[prefix_length:])
-            if coords is None or len(coords) != len(grid):
-                continue
-            if all(0 <= c < n for c, n in zip(coords, grid, strict=True)):
-                yield coords
+        for full_key in self.store.list_prefix(self.prefix.rstrip("/")):
+            key = full_key[prefix_length:]
+            coords = decode(key)
+            if coords is not None and not (
+                len(coords) == len(grid) and all(0 <= c < n for c, n in zip(coords, grid, strict=True))
+            ):
+                coords = None
+            yield key, coords
 
     def present_chunks(self) -> Iterable[tuple[int, ...]]:
         """Return the coordinates of the stored chunks in C order; of all chunks, if the store cannot list."""

@@ -24,6 +24,7 @@ __all__ = [
     "equivalent_specs",
     "forget_warnings",
     "warn_of_change",
+    "warn_of_changed_members",
     "warn_of_difference",
     "warn_of_omission",
     "without_warnings_of_changes",
@@ -59,12 +60,20 @@ def warn_of_change(store: Store, path: str, zarr_format: int | str) -> None:
     if _updated_by_caller.get():
         return
     for group in formats.consolidating_paths(path, zarr_format):
-        if (store.url, group) not in _warned and formats.is_consolidated(store, group, zarr_format):
-            _warn_once(
-                store,
-                group,
-                f"the consolidated metadata of {group or '/'!r} are out of date since {path or '/'!r} was changed",
-            )
+        _warn_if_consolidated(store, group, zarr_format, f"{path or '/'!r} was changed")
+
+
+def warn_of_changed_members(store: Store, path: str, zarr_format: int | str) -> None:
+    """Log a warning if the group at the path has consolidated metadata. Call this after nodes below it were changed."""
+    if not _updated_by_caller.get():
+        _warn_if_consolidated(store, path, zarr_format, "members of it were changed")
+
+
+def _warn_if_consolidated(store: Store, group: str, zarr_format: int | str, change: str) -> None:
+    if (store.url, group) not in _warned and formats.is_consolidated(store, group, zarr_format):
+        _warn_once(
+            store, group, f"the consolidated metadata of {group or '/'!r} are out of date since {change}"
+        )
 
 
 def warn_of_omission(store: Store, path: str) -> None:

@@ -19,7 +19,7 @@ from zarrfs.engine.stores.wrappers.prefix import PrefixStore
 from zarrfs.errors import StoreError
 from zarrfs.logs import logger
 
-__all__ = ["StagingStore", "clean_staging", "replacing", "staging_name"]
+__all__ = ["StagingStore", "clean_staging", "is_staging_key", "replacing", "staging_name"]
 
 STAGING = ".zarrfs-copy-"
 """The beginning of the names of staging prefixes and probe keys."""
@@ -40,6 +40,11 @@ class StagingStore(PrefixStore):
     @property
     def url(self) -> str:
         return self.store.url
+
+
+def is_staging_key(key: str) -> bool:
+    """Return whether a key is a probe key or below a staging prefix."""
+    return any(part.startswith(STAGING) for part in key.split("/"))
 
 
 def staging_name() -> str:

@@ -45,6 +45,7 @@ def convert(
     allow_loss: bool = False,
     keep_ngff: bool = False,
     paths: Sequence[str] | None = None,
+    nodes_only: bool = False,
     storage_options: dict[str, Any] | None = None,
     dask: str | Client | None = None,
     task_timeout: float | None = None,
@@ -53,7 +54,8 @@ def convert(
 
     Encoded chunks are copied unchanged if only the metadata documents differ. Attributes, dimension names and missing
     values are stored as xarray expects them in the target format. Shards are retained if new chunks divide them.
-    Threads of this process copy the chunks, or the workers of a Dask cluster.
+    Threads of this process copy the chunks, or the workers of a Dask cluster. Groups have consolidated metadata if they
+    have them in the source.
 
     Args:
         zarr_format, chunks, shards, compressors: properties of the copy that differ from the source, as for
@@ -76,6 +78,8 @@ def convert(
             to 0.4 in format 2.
         paths: copy only the members of the group at these paths, with the groups above them and all nodes below them.
             They are found also if the store of the source cannot list.
+        nodes_only: copy arrays and groups only. By default files that belong to no node, such as tables of other
+            programs, are copied unchanged if the source can be listed.
         storage_options: as for ``open``. Each location gets the options that it supports.
         dask: the address of a Dask scheduler (``tcp://host:8786``) or a ``distributed.Client``. Its workers copy and
             compare. They need zarrfs and access to both locations.
@@ -106,6 +110,7 @@ def convert(
             skip_broken,
             keep_ngff,
             paths,
+            nodes_only,
             executor,
         )
         report = CopyReport()

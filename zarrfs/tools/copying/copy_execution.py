@@ -8,19 +8,27 @@ from dataclasses import replace
 
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats import api as formats
+from zarrfs.engine.formats.paths import join
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.consolidation_warnings import warn_of_change
+from zarrfs.engine.nodes.consolidation_warnings import warn_of_change, warn_of_changed_members
 from zarrfs.engine.nodes.creation import new_nodes
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.staging import replacing
 from zarrfs.engine.nodes.unfinished import is_unfinished
-from zarrfs.engine.parallel import CORES
+from zarrfs.engine.parallel import CORES, for_each
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError, StoreError
+from zarrfs.tools.consolidation import consolidate_group
 from zarrfs.tools.copying.block_grid import Block, ChunkCoords, Coords
-from zarrfs.tools.copying.copy_plan import CopyOptions, CopyStep, group_replaces_array, have_equal_fill_values
+from zarrfs.tools.copying.copy_plan import (
+    CopyOptions,
+    CopyPlan,
+    CopyStep,
+    group_replaces_array,
+    have_equal_fill_values,
+)
 from zarrfs.tools.copying.copy_tasks import CompareBlock, CopyBlock, CopyChunk
 from zarrfs.tools.copying.estimates import estimate_block_copy, estimate_chunk_copy
 from zarrfs.tools.copying.planning import copy_blocks
@@ -28,6 +36,7 @@ from zarrfs.tools.copying.presence import check_presence, unless_deleted
 from zarrfs.tools.copying.progress import ProgressCounter, nbytes_of_blocks, nbytes_of_chunks
 from zarrfs.tools.copying.reports import ArrayEstimate
 from zarrfs.tools.copying.sampling import Sampling
+from zarrfs.tools.copying.stored_keys import have_equal_bytes
 from zarrfs.tools.copying.unfinished import mark_complete, mark_existing, marked
 
 __all__ = ["estimate_copy", "execute_copy", "has_same_encoding", "stored_coords", "write_array"]
@@ -37,21 +46,28 @@ UNFINISHED_COPY = {"command": "copy"}
 """The attribute of a copy that is not complete."""
 
 
-def execute_copy(plan: list[CopyStep], store: Store, path: str, options: CopyOptions) -> None:
+def execute_copy(plan: CopyPlan, store: Store, path: str, options: CopyOptions) -> None:
     """Run the steps of a copy. Its top node is marked as unfinished until all are done."""
-    top = plan[0].node
+    if not plan.steps:
+        return
+    first = plan.steps[0]
+    top = first.node
     options.executor.check(top, store)
     if options.if_exists == "replace" and group_replaces_array(top, store, path):
         with replacing(store, path) as staging_store:
-            _run_steps(plan, staging_store, options)
-    elif plan[0].replaces or (isinstance(top, Array) and plan[0].spec is None):
-        _run_steps(plan, store, options)  # the existing array stays complete
+            _run_plan(plan, staging_store, options)
+            _consolidate(plan, staging_store)
+    elif first.replaces or (isinstance(top, Array) and first.spec is None):
+        _run_plan(plan, store, options)  # the existing array stays complete
     else:
-        _run_steps([_marked(plan[0], store), *plan[1:]], store, options)
+        _run_plan(replace(plan, steps=[_marked(first, store), *plan.steps[1:]]), store, options)
         if not is_unfinished(top.attrs):
             mark_complete(store, path)
+        # Consolidated metadata of format 2 contain the attributes of their group, and so the mark.
+        _consolidate(plan, store)
+    _warn_of_changes(plan, store, path)
     # Writing a chunk creates the directory of a deleted array again.
-    for step in plan:
+    for step in plan.steps:
         if isinstance(step.spec, ArraySpec):
             check_presence(store, step.path, "copied", "delete what is left, and copy again")
 
@@ -65,12 +81,25 @@ def _marked(step: CopyStep, store: Store) -> CopyStep:
     return step
 
 
-def estimate_copy(plan: list[CopyStep], options: CopyOptions, samples: Sampling) -> list[ArrayEstimate]:
+def _warn_of_changes(plan: CopyPlan, store: Store, path: str) -> None:
+    """Log a warning for each consolidated group of the destination whose metadata are now out of date: those above the
+    copy, and those in it that existed.
+    """
+    written = [step.spec for step in plan.steps if step.spec is not None]
+    if not written:
+        return
+    zarr_format = written[0].zarr_format
+    existing = [step.path for step in plan.steps if isinstance(step.node, Group) and step.spec is None]
+    for group in {*formats.consolidating_paths(path, zarr_format), *existing} - {*plan.consolidated}:
+        warn_of_changed_members(store, group, zarr_format)
+
+
+def estimate_copy(plan: CopyPlan, options: CopyOptions, samples: Sampling) -> list[ArrayEstimate]:
     """Return the estimated cost of copying each array. A few tasks are run; they write to ``samples.store``."""
-    samples.check(plan[0].node)
+    samples.check(plan.steps[0].node)
     return [
         _estimate(step, step.node, step.spec, options, samples)
-        for step in plan
+        for step in plan.steps
         if isinstance(step.node, Array) and isinstance(step.spec, ArraySpec)
     ]
 
@@ -86,13 +115,28 @@ def _estimate(
     return estimate_block_copy(source, target, blocks, samples, CORES, cache_nbytes=options.memory)
 
 
-def _run_steps(plan: list[CopyStep], store: Store, options: CopyOptions) -> None:
-    for step in plan:
+def _run_plan(plan: CopyPlan, store: Store, options: CopyOptions) -> None:
+    top = plan.steps[0]
+    if top.spec is not None:
+        # The groups above all other nodes of the plan are in the plan.
+        new_nodes.create_ancestors(store, top.path, top.spec.zarr_format)
+    _run_steps(plan.steps, store, options)
+    _copy_files(plan, store, options)
+
+
+def _consolidate(plan: CopyPlan, store: Store) -> None:
+    """Write the consolidated metadata of the copies of consolidated groups."""
+    for path in plan.consolidated:
+        spec = formats.read_node(store, path, use_consolidated=False)
+        if isinstance(spec, GroupSpec):
+            consolidate_group(Group(store, path, spec, ChunkCache(0), False))
+
+
+def _run_steps(steps: Sequence[CopyStep], store: Store, options: CopyOptions) -> None:
+    for step in steps:
         if isinstance(step.node, Group):
             if isinstance(step.spec, GroupSpec) and formats.read_kind(store, step.path) is None:
-                new_nodes.create_group_node(
-                    store, step.path, step.spec.zarr_format, step.spec.attributes, False
-                )
+                formats.write_node(store, step.path, step.spec)
             continue
         # The existing array is deleted after the copy is complete.
         with (
@@ -108,6 +152,31 @@ def _run_steps(plan: list[CopyStep], store: Store, options: CopyOptions) -> None
                 _verify(step, target_store, options)
 
 
+def _copy_files(plan: CopyPlan, store: Store, options: CopyOptions) -> None:
+    """Copy the keys that belong to no node. The values are in memory as a whole, one for each thread."""
+    if not plan.files:
+        return
+    source, path = plan.steps[0].node, plan.steps[0].path
+    progress_counter = ProgressCounter("other files", len(plan.files), len(plan.files), options.progress)
+
+    def copy_file(key: str) -> None:
+        source_key, target_key = join(source.path, key), join(path, key)
+        # A key is stored completely or not at all, so those of an interrupted copy need not be compared.
+        if options.if_exists not in ("skip", "resume") or not store.exists(target_key):
+            value = source.store.get(source_key)
+            if value is None:
+                raise StoreError(
+                    f"{source.store.url}: {source_key!r} was deleted by another program while it was copied, or "
+                    "it is a link whose target is missing"
+                )
+            store.set(target_key, value)
+        if options.verify and not have_equal_bytes(source.store, source_key, store, target_key):
+            raise StoreError(f"{store.url}: {target_key!r} differs from the source")
+        progress_counter.add(1)
+
+    for_each(copy_file, plan.files, _workers(source.store, store))
+
+
 def _target_array(spec: ArraySpec, store: Store, step: CopyStep) -> Array:
     """Return the target array: a new one, or the existing one if the copy is resumed."""
     cache, path = ChunkCache(0), step.path
@@ -119,15 +188,19 @@ def _target_array(spec: ArraySpec, store: Store, step: CopyStep) -> Array:
             )
         return Array(store, path, existing, cache, False)
     formats.check_path(store, path, spec.zarr_format)
-    return write_array(store, path, spec, cache)
+    return _write_array(store, path, spec, cache)
 
 
 def write_array(store: Store, path: str, spec: ArraySpec, cache: ChunkCache) -> Array:
     """Write the metadata of a new array, and of the groups above it that do not exist."""
     new_nodes.create_ancestors(store, path, spec.zarr_format)
-    written = formats.write_node(store, path, spec)
+    array = _write_array(store, path, spec, cache)
     warn_of_change(store, path, spec.zarr_format)
-    return Array(store, path, written, cache, False)
+    return array
+
+
+def _write_array(store: Store, path: str, spec: ArraySpec, cache: ChunkCache) -> Array:
+    return Array(store, path, formats.write_node(store, path, spec), cache, False)
 
 
 def has_same_encoding(existing: ArraySpec, spec: ArraySpec) -> bool:

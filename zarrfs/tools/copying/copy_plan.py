@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Literal
 
 from zarrfs.engine.creation.array_spec import array_spec
 from zarrfs.engine.formats import api as formats
+from zarrfs.engine.formats.paths import join
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.parallel import CORES, for_each
 from zarrfs.engine.stores.base import Store
-from zarrfs.errors import KeyNameError, MetadataError, NodeExistsError, OptionError, UnsupportedError
+from zarrfs.errors import (
+    KeyNameError,
+    MetadataError,
+    NodeExistsError,
+    NodeTypeError,
+    OptionError,
+    UnsupportedError,
+)
 from zarrfs.ngff.versions import VersionChange, for_zarr_format
 from zarrfs.tools.copying.conventions import convert_conventions, effective_fill_value
 from zarrfs.tools.copying.executors import Executor, ThreadExecutor
@@ -26,12 +35,14 @@ from zarrfs.tools.copying.planning import (
 )
 from zarrfs.tools.copying.progress import Progress
 from zarrfs.tools.copying.reports import CopyReport
+from zarrfs.tools.copying.stored_keys import conflicting_keys, foreign_keys
 from zarrfs.tools.copying.unfinished import check_not_unfinished, warn_of_unfinished
 from zarrfs.tools.copying.walking import readable_nodes
 
 __all__ = [
     "CACHE_NBYTES",
     "CopyOptions",
+    "CopyPlan",
     "CopyStep",
     "IfExists",
     "group_replaces_array",
@@ -63,6 +74,7 @@ class CopyOptions:
     skip_broken: bool = False
     keep_ngff: bool = False
     paths: Sequence[str] | None = None
+    nodes_only: bool = False
     executor: Executor = field(default_factory=ThreadExecutor)
 
 
@@ -89,10 +101,25 @@ class CopyStep:
     lossy: bool = False
 
 
+@dataclass(frozen=True)
+class CopyPlan:
+    """What a copy does.
+
+    Attributes:
+        steps: one step for each node, groups before their members. The first one is that of the copied node.
+        files: the keys that belong to no node, relative to the copied node. They are copied unchanged.
+        consolidated: the paths of the copies of groups that have consolidated metadata, members before their groups.
+    """
+
+    steps: list[CopyStep]
+    files: list[str]
+    consolidated: list[str]
+
+
 def plan_copy(
     node: Array | Group, store: Store, path: str, options: CopyOptions, report: CopyReport
-) -> list[CopyStep]:
-    """Return the steps of a copy to ``path`` of a store, and add a line for each to the report. Writes nothing.
+) -> CopyPlan:
+    """Return the plan of a copy to ``path`` of a store, and add a line for each node to the report. Writes nothing.
 
     Raises the errors of ``convert`` that are raised before anything is written.
     """
@@ -102,10 +129,12 @@ def plan_copy(
             f"paths: expected paths of members of a group, found {','.join(options.paths)!r}"
             + (f"; {node.store.url}{node.name} is an array" if isinstance(node, Array) else "")
         )
-    pairs = [(path, node)]
-    if isinstance(node, Group):
-        members = readable_nodes(node, options.skip_broken, report, paths=options.paths)
-        pairs += [("/".join(p for p in (path, below) if p), member) for below, member in members]
+    members = (
+        readable_nodes(node, options.skip_broken, report, paths=options.paths)
+        if isinstance(node, Group)
+        else []
+    )
+    pairs = [(path, node), *((join(path, below), member) for below, member in members)]
     if options.if_exists == "raise":
         _check_no_nodes(store, [path_in_target for path_in_target, _ in pairs])
     _check_compressors(options.target)
@@ -135,12 +164,59 @@ def plan_copy(
             raise MetadataError(f"{member.name}: {error}; nothing was written") from error
         steps.append(step)
         report.append(f"{path_in_target or '/'}: {line}")
+    files: list[str] = []
+    if not options.nodes_only:
+        excluded = {*report.skipped, *(p.removeprefix(path).strip("/") for p in skipped_paths)}
+        files, conflicts = _foreign_files(node, members, excluded, steps[0] if steps else None, report)
+        if options.paths is not None:
+            # The other members, whose keys are like those of other programs, are not known.
+            selected = tuple(f"{selected_path.strip('/')}/" for selected_path in options.paths)
+            files, conflicts = ([k for k in keys if k.startswith(selected)] for keys in (files, conflicts))
+        rejected |= {join(path, key): "a metadata document of the copy has this name" for key in conflicts}
     if rejected and not (options.skip_broken and path not in rejected and (path or "/") not in rejected):
         raise _rejection_error(node, rejected)
     for path_in_target, reason in rejected.items():
         report.skipped[path_in_target] = reason
         report.append(f"{path_in_target}: skipped: {reason}")
-    return steps
+    if files and options.if_exists == "raise" and not replaces_all:
+        _check_no_keys(store, [join(path, key) for key in files])
+    if files:
+        count = "1 file that belongs" if len(files) == 1 else f"{len(files)} files that belong"
+        report.append(f"{path or '/'}: {count} to no node: copied unchanged")
+    report.files = [join(path, key) for key in files]
+    return CopyPlan(steps, files, [step.path for step in reversed(steps) if _is_consolidated(step, options)])
+
+
+def _foreign_files(
+    node: Array | Group,
+    members: list[tuple[str, Array | Group]],
+    excluded: Collection[str],
+    top: CopyStep | None,
+    report: CopyReport,
+) -> tuple[list[str], list[str]]:
+    """Return the foreign keys below a node, and those that cannot be copied because of the format of the copy.
+
+    Adds a note to the report if the store cannot list.
+    """
+    if not node.store.listable:
+        report.notes.append(
+            f"{node.store.url} cannot be listed: files beside the arrays and groups are not found, and not copied"
+        )
+        return [], []
+    files = foreign_keys(node, members, excluded)
+    zarr_format = node.zarr_format if top is None or top.spec is None else top.spec.zarr_format
+    conflicts = conflicting_keys(files, {"", *(below for below, _ in members)}, zarr_format)
+    return [key for key in files if key not in conflicts], conflicts
+
+
+def _is_consolidated(step: CopyStep, options: CopyOptions) -> bool:
+    """Return whether a group of the source has consolidated metadata, which the format of the copy has as well."""
+    node = step.node
+    if not isinstance(node, Group) or node.spec.consolidated is None:
+        return False
+    # Consolidated metadata of a group above can state that this one has them, too.
+    has_own = formats.is_consolidated(node.store, node.path, node.zarr_format)
+    return has_own and formats.consolidation(options.target.format_of(node.zarr_format)) is not None
 
 
 def _rejection_error(node: Array | Group, rejected: Mapping[str, str]) -> UnsupportedError:
@@ -165,6 +241,23 @@ def _check_no_nodes(store: Store, paths_in_target: Sequence[str]) -> None:
             )
 
 
+def _check_no_keys(store: Store, keys: Sequence[str]) -> None:
+    """Raise NodeExistsError if one of the keys exists."""
+    existing: list[str] = []
+
+    def check(key: str) -> None:
+        if store.exists(key):
+            existing.append(key)
+
+    for_each(check, keys, max(CORES, store.concurrency))
+    if existing:
+        more = f" and {len(existing) - 1} more" if len(existing) > 1 else ""
+        raise NodeExistsError(
+            f"{store.url}: the file {min(existing)!r}{more} exists; use {option('if_exists', 'replace')} or "
+            f"{option('if_exists', 'skip')}, or copy the arrays and groups only with {option('nodes_only')}"
+        )
+
+
 def _check_compressors(options: TargetOptions) -> None:
     """Raise MetadataError for compressors that are invalid for every array."""
     if options.compressors is not None and options.compressors != "none":
@@ -183,9 +276,16 @@ def _group_step(
     axes.update(
         {"/".join(p for p in (path_in_target, below) if p): names for below, names in change.axes.items()}
     )
+    if kind == "array":
+        raise NodeTypeError(
+            f"the destination has an array at {path_in_target or '/'!r}, where the source has a group; nothing was "
+            "written. Delete the array, or copy to another location"
+        )
     if kind is not None:
         return CopyStep(path_in_target, group, None), "group"
-    spec = GroupSpec(target_format, change.attributes)
+    # Members of the document that other programs added, such as _NCZARR_GROUP.
+    document = formats.own_document(group.spec) if target_format == group.zarr_format else {}
+    spec = GroupSpec(target_format, change.attributes, document=document)
     formats.check_writable(spec)
     return CopyStep(path_in_target, group, spec), f"group; {change.note}" if change.note else "group"
 

@@ -48,6 +48,8 @@ class CopyReport(list[str]):
     Attributes:
         skipped: the reason for each member of the source that is not in the copy, by path. Empty unless
             ``skip_broken`` is given.
+        files: the keys of the copy that belong to no node. They are copied unchanged.
+        notes: what the copy may lack for another reason than an error.
         estimates: in a dry run, the estimated cost of copying each array.
         source: how several files were put together to the source, or an empty string.
         workers: the statistics of each worker of a Dask cluster, by its address.
@@ -56,6 +58,8 @@ class CopyReport(list[str]):
     def __init__(self) -> None:
         super().__init__()
         self.skipped: dict[str, str] = {}
+        self.files: list[str] = []
+        self.notes: list[str] = []
         self.estimates: list[ArrayEstimate] = []
         self.source = ""
         self.workers: dict[str, WorkerStatistics] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from zarrfs.engine.stores.databases.base import load_library
 from zarrfs.errors import NodeExistsError, StoreError, UnsupportedError, ZarrError
 from zarrfs.tools.copying.block_grid import Block, blocks_to_copy, stored_regions
 from zarrfs.tools.copying.reports import CopyReport, incomplete_copy_error
+from zarrfs.tools.copying.stored_keys import foreign_keys
 from zarrfs.tools.copying.walking import readable_nodes
 from zarrfs.tools.hdf5.attributes import FILL_VALUE, attributes_of, dimension_names, encoded_missing
 from zarrfs.tools.hdf5.dimensions import write_dimensions
@@ -205,12 +206,23 @@ def _chunk_shape(chunks: Any) -> tuple[int, ...]:
     return tuple(side if isinstance(side, int) else side[0] for side in chunks)
 
 
+def _notes(files: Collection[str]) -> list[str]:
+    """Return a note about the files that an HDF5 file cannot contain; none if there are no such files."""
+    if not files:
+        return []
+    text = "1 file that belongs to no node is not copied: HDF5 cannot contain it"
+    if len(files) > 1:
+        text = f"{len(files)} files that belong to no node are not copied: HDF5 cannot contain them"
+    return [text]
+
+
 def to_hdf5(
     source: Location,
     file: str | os.PathLike[str],
     *,
     compression: str | None = "gzip",
     skip_broken: bool = False,
+    nodes_only: bool = False,
 ) -> CopyReport:
     """Copy an array, or a group and all nodes below it, into a new HDF5 file. Returns one line for each node.
 
@@ -222,6 +234,8 @@ def to_hdf5(
     stores them.
 
     ``skip_broken`` skips members that are broken or that HDF5 cannot represent; they are in ``missing`` of the result.
+    Files that belong to no node are not copied: ``notes`` of the result states their number, unless ``nodes_only`` is
+    given.
 
     Raises NodeExistsError if the file exists; IncompleteCopyError for members that cannot be copied; StoreError if the
     file cannot be written. An incomplete file is removed.
@@ -236,6 +250,9 @@ def to_hdf5(
         nodes: Iterable[tuple[str, Array | Group]] = [(DATASET_NAME, node)]
     else:
         nodes = readable_nodes(node, skip_broken, report)
+    if not nodes_only and node.store.listable:
+        members = [] if isinstance(node, Array) else nodes
+        report.notes += _notes(foreign_keys(node, members, report.skipped))
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
         output = HDF5Output(temporary)

@@ -9,13 +9,16 @@ from zarrfs.tools.copying.cluster.results import WorkerStatistics
 
 __all__ = ["Problem", "ProblemKind", "VerificationReport"]
 
-ProblemKind = Literal["corrupt", "different", "missing", "unfinished", "unreadable"]
+ProblemKind = Literal["corrupt", "different", "missing", "unfinished", "unreachable", "unreadable"]
 """
 - ``corrupt``: a chunk, or an inner chunk of a shard, cannot be decoded.
-- ``different``: the values of a chunk, or the metadata of an array, differ from those at the other location.
+- ``different``: the values of a chunk, the metadata of a node, or a file that belongs to no node, differ from those at
+  the other location.
 - ``missing``: a chunk is missing although all neighbouring chunks are stored. It may be intentional: programs do not
   store chunks that contain only the fill value.
 - ``unfinished``: a command that writes the node was interrupted, has failed, or is running.
+- ``unreachable``: keys below an array resemble those of chunks, but no chunk of the array has them: their values are
+  not read. The chunk key encoding does not fit, or the array was larger.
 - ``unreadable``: the metadata of a node, or the stored bytes of a chunk, cannot be read.
 """
 
@@ -50,6 +53,7 @@ class VerificationReport:
     Attributes:
         arrays, chunks: the number of arrays and of stored chunks (shards) that were verified.
         resumed: the number of these chunks that an earlier run has verified.
+        files: the number of files that belong to no node and were compared with those at the other location.
         problems: what was found, ordered by array and chunk.
         workers: the statistics of each worker of a Dask cluster, by its address.
     """
@@ -57,6 +61,7 @@ class VerificationReport:
     arrays: int = 0
     chunks: int = 0
     resumed: int = 0
+    files: int = 0
     problems: list[Problem] = field(default_factory=list)
     workers: dict[str, WorkerStatistics] = field(default_factory=dict)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from zarrfs.engine.formats.paths import join
 from zarrfs.engine.locations import split_options
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
@@ -21,6 +22,7 @@ from zarrfs.tools.copying.cluster.executor import ClusterExecutor
 from zarrfs.tools.copying.option_names import option
 from zarrfs.tools.copying.presence import check_presence
 from zarrfs.tools.copying.progress import Progress, ProgressCounter, WorkerProgress, nbytes_of_chunks
+from zarrfs.tools.copying.stored_keys import ArrayKeys, foreign_keys, have_equal_bytes
 from zarrfs.tools.copying.walking import walk
 from zarrfs.tools.verification.batches import VerifyBatch
 from zarrfs.tools.verification.journal import BatchKey, Journal
@@ -60,7 +62,9 @@ def verify(
     """Decode every stored chunk of an array, or of all arrays of a hierarchy, and return the problems that were found.
 
     With ``other``, the metadata (shape and data type) and values of each array are compared with those of the array at
-    the same path there. Arrays that exist only there are reported. Nothing is written to either location.
+    the same path there, and the bytes of files that belong to no node with those of the same name. Arrays and files
+    that exist only there are reported. Nothing is written to either location. Stores that cannot list are not searched
+    for such files.
 
     Args:
         report_file: a file to which problems are written in the course of the run, as JSON lines.
@@ -133,9 +137,12 @@ class _Run:
                 self.report.problems.append(Problem("/", "unfinished", f"{place}{note}"))
         if isinstance(node, Array):
             self._verify_array("/", node, other)
+            if other is not None:
+                self._compare_files(_Nodes(node), _Nodes(other))
             return
-        seen = set()
+        nodes = _Nodes(node)
         for path, member in walk(node):
+            nodes.add(path, member)
             if isinstance(member, Exception):
                 self.report.problems.append(Problem(path, "unreadable", _message(member)))
                 continue
@@ -143,16 +150,42 @@ class _Run:
                 message = "the command that writes it was interrupted, has failed, or is running"
                 self.report.problems.append(Problem(path, "unfinished", message))
             if isinstance(member, Array):
-                seen.add(path)
                 self._verify_array(path, member, self._counterpart(path, other))
         if isinstance(other, Group):
+            others = _Nodes(other)
             for path, member in walk(other):
-                if isinstance(member, Array) and path not in seen:
+                others.add(path, member)
+                if isinstance(member, Array) and not isinstance(nodes.members.get(path), Array):
                     message = f"the array exists only in {other.store.url}"
                     self.report.problems.append(Problem(path, "different", message))
+            self._compare_files(nodes, others)
         elif other is not None:
             message = f"a group is compared with the array {other.name} in {other.store.url}"
             self.report.problems.append(Problem("/", "different", message))
+
+    def _compare_files(self, nodes: _Nodes, others: _Nodes) -> None:
+        """Compare the files that belong to no node. Those below members that cannot be read are omitted."""
+        own, other = nodes.top, others.top
+        keys = nodes.files(others.unreadable)
+        found = others.files(nodes.unreadable)
+        self.report.files += len(keys)
+        different: list[str] = []
+
+        def compare(key: str) -> None:
+            if not have_equal_bytes(own.store, join(own.path, key), other.store, join(other.path, key)):
+                different.append(key)
+
+        for_each(compare, keys, max(CORES, own.store.concurrency, other.store.concurrency))
+        for key in different:
+            exists = other.store.exists(join(other.path, key))
+            message = f"the file {'differs from that' if exists else 'does not exist'} in {other.store.url}"
+            self.report.problems.append(Problem(key, "different", message))
+        if own.store.listable:
+            self.report.problems += [
+                Problem(key, "different", f"the file exists only in {other.store.url}")
+                for key in found
+                if not own.store.exists(join(own.path, key))
+            ]
 
     def _counterpart(self, path: str, other: Array | Group | None) -> Array | Group | Problem | None:
         if not isinstance(other, Group):
@@ -175,7 +208,7 @@ class _Run:
             message = f"expected shape {array.shape}, data type {array.dtype} as in this array; found {found}"
             report.problems.append(Problem(path, "different", message))
         try:
-            coords = self._chunks(array, compared)
+            coords = self._chunks(path, array, compared)
             grid = array.storage.grid_shape
         except ZarrError as error:
             report.problems.append(Problem(path, "unreadable", _message(error)))
@@ -195,13 +228,17 @@ class _Run:
         self._verify_chunks(path, verify_batch, coords, progress_counter)
         _check_presence(array, compared)
 
-    def _chunks(self, array: Array, other: Array | None) -> Sequence[Coords]:
+    def _chunks(self, path: str, array: Array, other: Array | None) -> Sequence[Coords]:
         """Return the chunks to verify in C order: those that are stored, in either of the arrays if their grids are
-        equal. All chunks if a store cannot list, or if the grids differ.
+        equal. All chunks if a store cannot list, or if the grids differ. Keys that no chunk has are added to the
+        problems.
         """
         if not array.store.listable:
             return ChunkCoords(array.storage.grid_shape)
-        stored = set(array.storage.stored_chunks())
+        listed = ArrayKeys(array)
+        stored = set(listed.chunks)
+        if listed.unreachable:
+            self.report.problems.append(Problem(path, "unreachable", listed.describe_unreachable()))
         if other is not None:
             if not other.store.listable or other.spec.chunk_grid != array.spec.chunk_grid:
                 return ChunkCoords(array.storage.grid_shape)
@@ -252,6 +289,27 @@ class _Run:
 
             for_each(verify_one, batch, CORES)
             record((batch, problems))
+
+
+class _Nodes:
+    """The nodes of one location: the top node, and the readable and unreadable members by path."""
+
+    def __init__(self, top: Array | Group) -> None:
+        self.top = top
+        self.members: dict[str, Array | Group] = {}
+        self.unreadable: set[str] = set()
+
+    def add(self, path: str, member: Array | Group | Exception) -> None:
+        if isinstance(member, Exception):
+            self.unreadable.add(path)
+        else:
+            self.members[path] = member
+
+    def files(self, excluded: Collection[str]) -> list[str]:
+        """Return the keys that belong to no node, relative to the top node; none if the store cannot list."""
+        if not self.top.store.listable:
+            return []
+        return foreign_keys(self.top, self.members.items(), {*self.unreadable, *excluded})
 
 
 def _check_presence(*arrays: Array | None) -> None:
