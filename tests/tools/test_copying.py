@@ -567,3 +567,49 @@ def test_the_compression_of_n5_blocks_is_kept(
     same = zarrfs.open_array(tmp_path / "c.n5")
     assert [line for line in report if "dropped" in line] == []
     assert same.metadata["compression"] == source.metadata["compression"]
+
+
+def create_dataset(path: Path) -> None:
+    """Create arrays with the dimensions time, lat and lon, and one without names."""
+    group = zarrfs.create_group(path)
+    for name, dimensions in (
+        ("t", ["time", "lat", "lon"]),
+        ("series", ["time"]),
+        ("lat", ["lat"]),
+        ("free", None),
+    ):
+        shape = (8, 6, 4)[: len(dimensions or "x")]
+        group.create_array(
+            name, data=RNG.integers(0, 99, shape), chunks=(2,) * len(shape), dimension_names=dimensions
+        )
+
+
+def test_chunks_along_named_dimensions(tmp_path: Path) -> None:
+    create_dataset(tmp_path / "s")
+    arguments = [
+        "rechunk",
+        str(tmp_path / "s"),
+        str(tmp_path / "t"),
+        "--chunks",
+        "time=-1, lat=3",
+        "--verify",
+    ]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    copied = zarrfs.open_group(tmp_path / "t")
+    chunks = {name: array.chunks for name, array in copied.arrays()}
+    assert chunks == {"t": (8, 3, 2), "series": (8,), "lat": (3,), "free": (2,)}
+    assert "free: chunks copied unchanged" in result.output
+    assert verify(tmp_path / "s", tmp_path / "t").problems == []
+    with pytest.raises(
+        MetadataError, match=r"no array has a dimension named 'tim'; the dimensions are lat, lon, time"
+    ):
+        rechunk(tmp_path / "s", tmp_path / "u", {"tim": 3, "lat": 3})
+    assert not (tmp_path / "u").exists()
+
+
+@pytest.mark.parametrize("text", ["time=", "time=x", "=3", "time=0", "time=3,time=4", "time=3,4", "time=-2"])
+def test_invalid_chunks_along_named_dimensions_are_incorrect_usage(text: str) -> None:
+    result = CliRunner().invoke(main, ["rechunk", "a", "b", "--chunks", text])
+    assert result.exit_code == 2, result.output
+    assert "names and sizes such as time=30,lat=2" in result.output or "is not a shape" in result.output

@@ -6,7 +6,7 @@ import click
 
 from zarrfs.cli.progress import progress_bar
 from zarrfs.cli.transfer import CopyOptions, copy_options, print_report
-from zarrfs.cli.values import parse_compressor, parse_format, parse_shape
+from zarrfs.cli.values import parse_chunks, parse_compressor, parse_format, parse_shape
 from zarrfs.tools import convert
 
 __all__ = ["command"]
@@ -21,7 +21,11 @@ __all__ = ["command"]
     type=click.Choice(["2", "3", "n5", "draft2019"]),
     help="The format to write. Default: the format of the source.",
 )
-@click.option("--chunks", help="The new chunk shape: 64, 1,256,256, or auto; -1 means the whole dimension.")
+@click.option(
+    "--chunks",
+    help="The new chunk shape: 64, 1,256,256, or auto, or sizes along named dimensions: time=30,lat=2. "
+    "-1 means the whole dimension.",
+)
 @click.option("--shards", help="The new shard shape (format 3), auto, or none.")
 @click.option("--compressor", help="The new compression, such as zstd, gzip:5, blosc, or none.")
 @click.option(
@@ -64,7 +68,7 @@ def command(
             source,
             destination,
             zarr_format=parse_format(zarr_format),
-            chunks=parse_shape(chunks, "--chunks"),
+            chunks=parse_chunks(chunks, "--chunks"),
             shards=parse_shape(shards, "--shards"),
             compressors=parse_compressor(compressor, "--compressor"),
             allow_loss=allow_loss,

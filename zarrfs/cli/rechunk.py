@@ -6,7 +6,7 @@ import click
 
 from zarrfs.cli.progress import progress_bar
 from zarrfs.cli.transfer import CopyOptions, copy_options, print_report
-from zarrfs.cli.values import parse_shape
+from zarrfs.cli.values import parse_chunks, parse_shape
 from zarrfs.tools import rechunk
 
 __all__ = ["command"]
@@ -16,7 +16,10 @@ __all__ = ["command"]
 @click.argument("source")
 @click.argument("destination")
 @click.option(
-    "--chunks", required=True, help="The chunk shape: 64, 1,256,256, or auto; -1 means the whole dimension."
+    "--chunks",
+    required=True,
+    help="The chunk shape: 64, 1,256,256, or auto, or sizes along named dimensions: time=30,lat=2. "
+    "-1 means the whole dimension.",
 )
 @click.option("--shards", help="The shard shape (format 3), auto, or none.")
 @copy_options
@@ -31,7 +34,8 @@ def command(
 
     Each thread uses at most --memory for a block of values, and the same amount for cached source chunks. A source
     chunk that overlaps several blocks is decoded once for each of them, so more memory can make the copy faster.
-    Shards are preserved if the new chunks fit into them. Otherwise --shards is required.
+    Shards are preserved if the new chunks fit into them. Otherwise --shards is required. With sizes along named
+    dimensions, other dimensions and arrays without these dimensions keep their chunks.
 
     Exit codes: 0 success; 1 error; 2 incorrect usage; 3 members were skipped because of --skip-broken;
     130 interrupted.
@@ -40,12 +44,13 @@ def command(
     Examples:
       zarrfs rechunk planes.zarr cubes.zarr --chunks 64,64,64 --memory 1GiB
       zarrfs rechunk image.zarr sharded.zarr --chunks 64 --shards 512
+      zarrfs rechunk weather.zarr series.zarr --chunks time=30,lat=2
     """
     with progress_bar() as progress:
         report = rechunk(
             source,
             destination,
-            parse_shape(chunks, "--chunks"),
+            parse_chunks(chunks, "--chunks"),
             shards=parse_shape(shards, "--shards"),
             progress=progress.show,
             worker_progress=progress.show_workers,

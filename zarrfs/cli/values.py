@@ -21,6 +21,7 @@ __all__ = [
     "document_option",
     "location_options",
     "parse_axis_names",
+    "parse_chunks",
     "parse_compressor",
     "parse_format",
     "parse_numbers",
@@ -162,6 +163,23 @@ def parse_shape(text: str | None, option: str) -> Any:
             option, f"{short_repr(text)} is not a shape; expected positive integers such as 64 or 1,256,256"
         )
     return values[0] if len(values) == 1 else values
+
+
+def parse_chunks(text: str | None, option: str) -> Any:
+    """Parse a chunk shape as ``parse_shape`` does, or sizes of named dimensions: ``time=30,lat=2``."""
+    if text is None or "=" not in text:
+        return parse_shape(text, option)
+    sizes: dict[str, int] = {}
+    for part in text.split(","):
+        name, _, number = (word.strip() for word in part.rpartition("="))
+        size = parse_shape(number, option) if number.lstrip("-").isdecimal() else None
+        if not name or not isinstance(size, int) or name in sizes:
+            raise _bad_value(
+                option,
+                f"{short_repr(text)} are not sizes of dimensions; expected names and sizes such as time=30,lat=2",
+            )
+        sizes[name] = size
+    return sizes
 
 
 def _bad_value(option: str, message: str) -> click.BadParameter:

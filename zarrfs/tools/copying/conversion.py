@@ -59,7 +59,8 @@ def convert(
 
     Args:
         zarr_format, chunks, shards, compressors: properties of the copy that differ from the source, as for
-            ``create_array``.
+            ``create_array``. ``chunks`` can also be a mapping of dimension names to sizes; the other dimensions, and
+            arrays without these dimensions, keep their chunks.
         memory: the maximum number of bytes of decoded values per thread, unless a single chunk or shard of the target
             is larger; also the size of the cache for decoded source chunks in each process.
         if_exists: what to do if a node exists at the target: ``"raise"`` an error, ``"replace"`` it, ``"skip"`` it, or
@@ -132,7 +133,8 @@ def convert(
 
 
 def rechunk(source: Location, target: Location, chunks: Any, **options: Any) -> CopyReport:
-    """Copy an array or hierarchy with another chunk shape. Options are those of ``convert``.
+    """Copy an array or hierarchy with another chunk shape, or with other sizes of chunks along named dimensions:
+    ``{"time": 30, "lat": 2}``. Options are those of ``convert``.
 
     Values are copied in blocks of whole target chunks. Blocks are extended towards the source chunk shape as far as
     ``memory`` allows. A source chunk that spans several blocks is decoded once for each of them, unless it is still

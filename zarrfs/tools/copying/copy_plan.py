@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Literal
@@ -164,6 +164,7 @@ def plan_copy(
             raise MetadataError(f"{member.name}: {error}; nothing was written") from error
         steps.append(step)
         report.append(f"{path_in_target or '/'}: {line}")
+    _check_dimensions(pairs, axes, options)
     files: list[str] = []
     if not options.nodes_only:
         excluded = {*report.skipped, *(p.removeprefix(path).strip("/") for p in skipped_paths)}
@@ -312,23 +313,50 @@ def _array_step(
         and len(axes) == len(spec.shape)
     ):
         spec = replace(spec, dimension_names=axes)
-    same_chunks_spec = (
-        spec_for_chunk_copy(spec, options.target) if _missing_chunks_read_equal(source, spec) else None
-    )
+    target = options.target.for_dimensions(source, _names(spec, axes))
+    same_chunks_spec = spec_for_chunk_copy(spec, target) if _missing_chunks_read_equal(source, spec) else None
     if same_chunks_spec is not None:
         return CopyStep(
             path_in_target, source, same_chunks_spec, replaces, resumes, True
         ), "chunks copied unchanged"
-    target_spec = spec_for_reencoding(source, spec, options.target)
+    target_spec = spec_for_reencoding(source, spec, target)
     if not options.target.allow_loss and target_spec.data_type.name != source.spec.data_type.name:
         raise UnsupportedError(
             f"format {target_format} does not support data type {source.spec.data_type.name}; "
             f"{option('allow_loss')} converts it to {target_spec.data_type.name}"
         )
-    losses = describe_losses(source, target_spec, options.target)
+    losses = describe_losses(source, target_spec, target)
     lossy = target_spec.data_type.name != source.spec.data_type.name
     line = "; ".join(["re-encoded", *losses])
     return CopyStep(path_in_target, source, target_spec, replaces, resumes, False, lossy), line
+
+
+def _names(spec: ArraySpec, axes: tuple[str, ...] | None) -> tuple[str | None, ...] | None:
+    """Return the dimension names of an array, by default those that OME-NGFF metadata define."""
+    if spec.dimension_names is not None or axes is None or len(axes) != len(spec.shape):
+        return spec.dimension_names
+    return axes
+
+
+def _check_dimensions(
+    members: Iterable[tuple[str, Array | Group]], axes: Mapping[str, tuple[str, ...]], options: CopyOptions
+) -> None:
+    """Raise MetadataError if chunk sizes are given for a dimension that no array has. Writes nothing."""
+    if not isinstance(options.target.chunks, Mapping):
+        return
+    found = {
+        name
+        for path, member in members
+        if isinstance(member, Array)
+        for name in _names(member.spec, axes.get(path)) or ()
+        if name is not None
+    }
+    unknown = sorted(set(options.target.chunks) - found)
+    if unknown:
+        raise MetadataError(
+            f"chunks: no array has a dimension named {', '.join(map(repr, unknown))}; the dimensions are "
+            f"{', '.join(sorted(found)) or 'not named'}"
+        )
 
 
 def _all_stored(array: Array) -> bool:

@@ -41,7 +41,8 @@ class TargetOptions:
     """Properties of a copy that differ from the source; None keeps the property of the source.
 
     ``zarr_format``, ``chunks``, ``shards`` and ``compressors`` are those of ``create_array``; ``shards=False`` means no
-    shards. ``allow_loss`` replaces a data type that the format does not have with the NumPy type of its values.
+    shards. ``chunks`` can also be the sizes of named dimensions, from which ``for_dimensions`` makes a shape.
+    ``allow_loss`` replaces a data type that the format does not have with the NumPy type of its values.
     """
 
     zarr_format: int | str | None = None
@@ -53,6 +54,18 @@ class TargetOptions:
     def format_of(self, zarr_format: int | str) -> int | str:
         """Return the format of the copy of a node. It can be written."""
         return formats.writable_format(zarr_format if self.zarr_format is None else self.zarr_format)
+
+    def for_dimensions(self, source: Array, names: Sequence[str | None] | None) -> TargetOptions:
+        """Return the options for an array with these dimension names: sizes of named dimensions become a chunk shape.
+
+        The other dimensions have the chunks of the source. Without any of the dimensions the chunks are not changed.
+        """
+        if not isinstance(self.chunks, Mapping):
+            return self
+        if not names or not set(self.chunks) & set(names):
+            return replace(self, chunks=None)
+        sizes = zip(names, _inner_chunks(source), strict=True)
+        return replace(self, chunks=tuple(self.chunks.get(name, size) for name, size in sizes))
 
     @property
     def changes_chunks(self) -> bool:
