@@ -32,7 +32,8 @@ class CreationOptions:
         zarr_format: the format; None for that of the group.
         chunks: the chunk shape of arrays of this number of dimensions, or one length for all dimensions; None or
             ``"auto"`` for an automatic one.
-        compressors: the bytes->bytes codecs as for ``create_array``; None or ``"auto"`` for the default.
+        compressors: the bytes->bytes codecs as for ``create_array``; None or ``"auto"`` for the default, ``"none"`` for
+            no compression.
     """
 
     zarr_format: int | str | None = None
@@ -47,7 +48,7 @@ class CreationOptions:
         if isinstance(self.chunks, int) or (isinstance(self.chunks, tuple) and len(self.chunks) == ndim):
             options["chunks"] = self.chunks
         if self.compressors is not None:
-            options["compressors"] = self.compressors
+            options["compressors"] = None if self.compressors == "none" else self.compressors
         return options
 
 

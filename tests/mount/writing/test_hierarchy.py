@@ -6,6 +6,8 @@ import errno
 import io
 import json
 import os
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,9 +16,13 @@ import pytest
 import zarrfs
 from tests.mount.test_operations import errno_of
 from tests.mount.writing.layouts import create_array, operations_of, read_file, write_file
+from zarrfs.cli.values import parse_compressor
+from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.errors import MountError
 from zarrfs.mount.options import CreationOptions
 from zarrfs.mount.writing.operations import WritableOperations
+from zarrfs.mount.writing.synchronization import check_store
 
 
 @pytest.fixture
@@ -145,6 +151,27 @@ def test_options_of_the_mount_and_of_a_file_determine_how_an_array_is_stored(sto
     array = zarrfs.open_array(store, "b")
     assert (array.chunks, dict(array.attrs)) == ((7, 8), {"unit": "nm"})
     operations.destroy("/")
+
+
+def test_new_arrays_are_not_compressed_if_the_options_say_so(store: MemoryStore) -> None:
+    compressor = parse_compressor("none", "--create-codec")
+    operations = operations_of(store, options=CreationOptions(compressors=compressor))
+    data = np.arange(1200, dtype="<u2").reshape(30, 40)
+    write_file(operations, "/a.npy", npy(data))
+    operations.destroy("/")
+    array = zarrfs.open_array(store, "a")
+    np.testing.assert_array_equal(array[...], data)
+    assert array.compressors == ()
+
+
+def test_a_read_only_file_system_is_not_mounted_for_writing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_store(LocalStore(tmp_path))
+    found = SimpleNamespace(f_flag=os.ST_RDONLY)
+    monkeypatch.setattr(os, "statvfs", lambda path: found)
+    with pytest.raises(MountError, match=r"is on a read-only file system.* mount it without --rw"):
+        check_store(LocalStore(tmp_path))
 
 
 def test_only_the_process_that_opened_a_file_completes_it(store: MemoryStore) -> None:

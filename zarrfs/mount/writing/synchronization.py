@@ -42,3 +42,15 @@ def check_store(store: Store) -> None:
             f"{store.url} is an archive, which is only complete when it is closed. It cannot be mounted with --rw; "
             "copy it to a directory with `zarrfs copy` and mount that"
         )
+    local = local_store(store)
+    if local is not None and _is_on_read_only_file_system(local.root):
+        raise MountError(
+            f"{store.url} is on a read-only file system, so that it cannot be mounted with --rw; mount it without --rw"
+        )
+
+
+def _is_on_read_only_file_system(path: str) -> bool:
+    try:
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
