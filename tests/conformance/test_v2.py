@@ -280,6 +280,17 @@ def test_a_null_fill_value_is_undefined(dtype: Any) -> None:
     assert read_json(store, ".zarray")["fill_value"] is None
 
 
+@pytest.mark.parametrize("dtype", ["<M8[ns]", "<m8[s]", ">M8[D]", "<M8"])
+def test_times_of_missing_chunks_are_nat_if_the_fill_value_is_undefined(dtype: str) -> None:
+    """The specification leaves the value open. zarr-python reads NaT."""
+    store = store_of({".zarray": changed(V2_ARRAY, dtype=dtype, fill_value=None)})
+    array = zarrfs.open_array(store, mode="r+")
+    assert np.isnat(array[...]).all()
+    if dtype != "<M8":
+        array[1] = np.array(86400, dtype)
+        assert np.isnat(array[...]).tolist() == [True, False, True, True]
+
+
 def test_chunks_of_zeros_are_stored_if_the_fill_value_is_undefined() -> None:
     """The content of a missing chunk is undefined in this case, so chunks of zeros must be stored."""
     store = store_of({".zarray": changed(V2_ARRAY, fill_value=None)})

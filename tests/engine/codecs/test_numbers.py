@@ -305,3 +305,27 @@ def test_casts_of_integers_to_float64_follow_the_rounding_mode(values: list[int]
             assert found == (down if value > 0 else up)
         else:
             assert abs(int(found) - value) == min(int(up) - value, value - int(down))
+
+
+@pytest.mark.parametrize("source", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("target", ["int8", "uint8", "int16"])
+def test_floats_are_encoded_as_integers_that_wrap(source: str, target: str) -> None:
+    """The specification restricts the target of wrapping, not the data type of the array."""
+    codec = {"name": "cast_value", "configuration": {"data_type": target, "out_of_range": "wrap"}}
+    values = np.array([1, 300, -3, 40000.0], source)
+    array = zarrfs.create_array({}, data=values, chunks=4, codecs=[codec, "bytes"])
+    stored = values.astype(np.int64).astype(target)
+    np.testing.assert_array_equal(array, stored.astype(source))
+    with pytest.raises(ChunkEncodeError, match="cannot be wrapped"):
+        array[0] = np.inf
+
+
+def test_decoding_does_not_wrap_to_floats() -> None:
+    codec = {"name": "cast_value", "configuration": {"data_type": "int32", "out_of_range": "wrap"}}
+    little = {"name": "bytes", "configuration": {"endian": "little"}}
+    store: dict[str, bytes] = {}
+    array = zarrfs.create_array(store, data=np.ones(2, "f2"), chunks=2, codecs=[codec, little])
+    store["c/0"] = np.array([1, 100_000], "<i4").tobytes()
+    with pytest.raises(zarrfs.ChunkDecodeError, match="100000 is out of range"):
+        zarrfs.open_array(store, cache_size=0)[...]
+    assert array.dtype == "f2"

@@ -95,7 +95,8 @@ class ArrayStorage:
         store, prefix: the store, and the prefix of the chunk keys in it, which is empty or ends with a slash.
         spec: the array's metadata.
         dtype: the dtype in memory.
-        effective_fill_value: the value of elements of missing chunks; zero if the metadata do not define a fill value.
+        effective_fill_value: the value of elements of missing chunks; zero, or NaT for times, if the metadata do not
+            define a fill value.
         chunk_shape: the shape of all chunks of a regular grid (of the shards, if the array is sharded), or None.
         axes: the chunk grid of each dimension.
         pipeline: the codec pipeline of all chunks of a regular grid, or None.
@@ -115,9 +116,7 @@ class ArrayStorage:
         self.where = f"{store.url}/{path}" if path else store.url
         self.dtype = spec.data_type.numpy
         self.effective_fill_value: Any = spec.fill_value
-        if self.effective_fill_value is None and not self.dtype.hasobject:
-            self.effective_fill_value = np.zeros((), self.dtype)[()]
-        elif self.effective_fill_value is None and spec.data_type.name != "object":
+        if self.effective_fill_value is None and spec.data_type.name != "object":
             self.effective_fill_value = default_fill(spec.data_type)
         self._encode_key = spec.chunk_key_encoding.encoder(len(spec.shape))
         self._written: _WriteCounts = (next(_tokens), {})

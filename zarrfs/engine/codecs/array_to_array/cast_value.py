@@ -38,7 +38,8 @@ class CastValueCodec(ArrayArrayCodec):
     """array -> array: casts integers and floats, also those of fewer than 16 bits, to another data type.
 
     Encoding and decoding follow the same rules. With ``out_of_range`` None (``"error"`` in metadata) a value outside of
-    the range of the target raises CodecError.
+    the range of the target raises CodecError. ``"wrap"`` applies to casts to integers: ``data_type`` must be an integer
+    type, and a value that decoding casts to a float type whose range it exceeds raises CodecError.
     """
 
     name: ClassVar[str] = "cast_value"
@@ -88,11 +89,6 @@ class CastValueCodec(ArrayArrayCodec):
         for dtype in (spec.dtype, self.data_type.numpy):
             if not is_number(dtype):
                 raise MetadataError(f"codec 'cast_value' supports integers and floats, not {dtype}")
-        if self.out_of_range == "wrap" and not is_integer(spec.dtype):
-            raise MetadataError(
-                f"codec 'cast_value': out_of_range 'wrap' needs an array of integers, because decoding cannot wrap "
-                f"{spec.dtype}"
-            )
         self._scalar_map(spec.dtype)
 
     def _scalar_map(self, dtype: np.dtype[Any]) -> dict[str, list[tuple[Any, Any]]]:

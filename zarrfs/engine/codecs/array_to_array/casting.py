@@ -49,8 +49,8 @@ def cast_array(
     """Return the array in another integer or float data type.
 
     Values that ``scalar_map`` contains are replaced; NaN matches NaN. The others are rounded according to ``rounding``.
-    Values out of range raise CodecError with the first such value (``out_of_range`` None), are clamped, or, for
-    integers, wrapped.
+    Values out of range raise CodecError with the first such value (``out_of_range`` None), are clamped, or wrapped.
+    Wrapping applies to integer targets; for float targets it raises CodecError.
     """
     # NumPy warns of a signalling NaN.
     with np.errstate(invalid="ignore"):
@@ -184,7 +184,7 @@ def _to_float(array: Numbers, target: np.dtype[Any], rounding: str, out_of_range
             )
     overflow = _overflow(array, result, target)
     if overflow.any():
-        if out_of_range is None:
+        if out_of_range != "clamp":
             raise _cast_error(array, overflow, target, "is out of range")
         low, high = _limits(target)
         with np.errstate(invalid="ignore"):
