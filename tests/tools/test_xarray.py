@@ -702,3 +702,13 @@ def test_the_variable_without_a_name_is_kept(
         assert list(opened.variables) == ["a"]
     assert all("is not a valid node name" in record.getMessage() for record in caplog.records)
     caplog.clear()
+
+
+def test_dimensions_without_a_name_among_named_ones_differ_between_arrays(tmp_path: Path) -> None:
+    group = zarrfs.create_group(tmp_path)
+    for name, length in (("a", 2), ("b", 4)):
+        group.create_array(name, data=np.zeros((length, 3)), dimension_names=[None, "x"])
+    with xarray.open_dataset(tmp_path, engine="zarrfs") as dataset:
+        assert dict(dataset.sizes) == {"a_dim_0": 2, "b_dim_0": 4, "x": 3}
+    with xarray.open_dataset(tmp_path / "a", engine="zarrfs") as dataset:
+        assert dict(dataset.sizes) == {"dim_0": 2, "x": 3}

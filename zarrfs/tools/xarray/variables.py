@@ -64,13 +64,20 @@ class LazyArray(BackendArray):
 
 
 def named_dimensions(array: Array) -> tuple[str, ...] | None:
-    """Return the dimension names; None if one is missing. Those of a scalar are ``()``."""
+    """Return the dimension names; None if there are none. Those of a scalar are ``()``.
+
+    A dimension without a name among named ones is ``ARRAY_dim_AXIS``, which no other array of a dataset has.
+    """
     names = array.dimension_names or nczarr_dimensions(array)
     if names is None:
         return () if array.ndim == 0 else None
-    if len(names) != array.ndim or any(name is None for name in names):
+    if len(names) != array.ndim or (names and all(name is None for name in names)):
         return None
-    return tuple(str(name) for name in names)
+    own = array.path.rpartition("/")[2]
+    return tuple(
+        (f"{own}_dim_{axis}" if own else f"dim_{axis}") if name is None else str(name)
+        for axis, name in enumerate(names)
+    )
 
 
 def nczarr_dimensions(array: Array) -> tuple[str, ...] | None:
