@@ -363,3 +363,18 @@ def test_files_that_an_hdf5_file_cannot_contain_are_counted(tmp_path: Path) -> N
     assert "1 file that belongs to no node is not copied: HDF5 cannot contain it" in result.stderr
     result = command("copy", tmp_path / "g", tmp_path / "g2.h5", "--nodes-only")
     assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_a_copy_of_selected_members_contains_the_files_below_them(tmp_path: Path) -> None:
+    write_spatialdata(tmp_path / "s")
+    report = convert(tmp_path / "s", tmp_path / "t", paths=["shapes/cells"])
+    assert report.files == ["shapes/cells/shapes.parquet"]
+    assert not (tmp_path / "t" / "points").exists()
+
+
+def test_the_mark_of_an_unfinished_copy_is_not_in_its_consolidated_metadata(tmp_path: Path) -> None:
+    write_anndata(tmp_path / "s")
+    convert(tmp_path / "s", tmp_path / "t")
+    assert stale_consolidation(zarrfs.open_group(tmp_path / "t", mode="r")) == []
+    attributes = json.loads((tmp_path / "t" / ".zmetadata").read_text())["metadata"][".zattrs"]
+    assert attributes == {"encoding-type": "anndata", "encoding-version": "0.1.0"}
