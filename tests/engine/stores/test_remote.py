@@ -25,6 +25,7 @@ from tests.engine.stores.special_files import make_special_file
 from tests.processes import TIMEOUT
 from zarrfs.cli.main import main
 from zarrfs.engine.stores.base import ByteRange
+from zarrfs.engine.stores.fsspec.objects import S3Backend
 from zarrfs.engine.stores.fsspec.store import RemoteStore
 from zarrfs.engine.stores.zip.remote import RemoteZipStore
 from zarrfs.errors import LocationError, NodeNotFoundError, StoreError
@@ -650,6 +651,28 @@ def test_ranges_of_s3_take_one_request_each(s3: dict[str, str]) -> None:
             bytes(range(97, 100)),
         ]
         assert requests == ["GET", "GET"]
+
+
+@pytest.mark.emulators
+def test_values_in_s3_are_deleted_together(s3: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with RemoteStore("s3://bucket/deleted.zarr", storage_options=s3) as store:
+        root = zarrfs.create_group(store)
+        requests = record_requests(store)
+        for is_supported in (True, False):
+            root.create_group("g").create_array("a", data=np.arange(64), chunks=1)
+            if not is_supported:
+                monkeypatch.setattr(S3Backend, "delete_together", lambda backend, paths: False)
+            requests.clear()
+            store.delete_prefix("g")
+            # The list of the keys, and one request for all of them. The chunk of zeros is missing.
+            assert len(requests) == (2 if is_supported else 1 + 65), requests
+            assert list(store.list_prefix("g")) == []
+        root.create_group("g").create_array("a", data=np.arange(64), chunks=1)
+        monkeypatch.undo()
+        requests.clear()
+        del root["g"]
+        assert len(requests) <= 10, requests
+        assert list(store.list_prefix("")) == ["zarr.json"]
 
 
 @pytest.mark.emulators

@@ -52,6 +52,8 @@ class Backend:
     unicode_keys = True
     """Whether keys have to be Unicode text."""
     version_fields: tuple[str, ...] = VERSION_FIELDS
+    max_deleted_together = 1
+    """The number of values that ``delete_together`` can delete."""
     keeps_empty_directories = False
     """Whether directories remain when the last file in them is deleted."""
 
@@ -271,6 +273,13 @@ class Backend:
     def delete(self, path: str) -> None:
         """Delete a value."""
         self.file_system.rm_file(path)
+
+    def delete_together(self, paths: Sequence[str]) -> bool:
+        """Delete values with one request, and return whether this was possible. Some may have been deleted if not.
+
+        ``max_deleted_together`` is the maximum number of paths.
+        """
+        return False
 
     def delete_directory(self, path: str) -> None:
         """Delete a directory and everything in it."""

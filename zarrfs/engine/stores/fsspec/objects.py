@@ -86,8 +86,22 @@ class AzureBackend(ObjectStorageBackend):
 class S3Backend(ObjectStorageBackend):
     """S3 and compatible servers."""
 
+    max_deleted_together = 1000
+
     def _look_up_container(self, name: str) -> None:
         self.file_system.call_s3("head_bucket", Bucket=name)
+
+    def delete_together(self, paths: Sequence[str]) -> bool:
+        bucket = self.file_system.split_path(paths[0])[0]
+        objects = [{"Key": self.file_system.split_path(path)[1]} for path in paths]
+        try:
+            result = self.file_system.call_s3(
+                "delete_objects", Bucket=bucket, Delete={"Objects": objects, "Quiet": True}
+            )
+        except Exception:
+            # Not all servers support this, and some credentials permit single deletions only. These report the error.
+            return False
+        return not result.get("Errors")
 
     async def request(self, path: str) -> Buffer:
         value: bytes = await self.file_system._cat_file(path, start=0)  # as in ``_fetch``

@@ -316,11 +316,22 @@ class RemoteStore(Store):
                 raise
 
     def delete_prefix(self, prefix: str) -> None:
-        super().delete_prefix(prefix)
+        keys = list(self.list_prefix(prefix))
+        limit = self._backend.max_deleted_together
+        for start in range(0, len(keys), limit):
+            self._delete_together(keys[start : start + limit])
         if self._backend.keeps_empty_directories:
             path = self._backend.directory_path(prefix)
             with self._backend.lock, suppress(Exception):
                 self._backend.delete_directory(path)
+
+    def _delete_together(self, keys: Sequence[str]) -> None:
+        if len(keys) > 1 and not self.read_only:
+            paths = [self._path(key) for key in keys]
+            if self._run("deleted", keys[0], lambda: self._backend.delete_together(paths)):
+                return
+        for key in keys:
+            self.delete(key)
 
     # -- closing -----------------------------------------------------------------------------------------------
 
