@@ -79,6 +79,52 @@ def test_axes_are_ordered_by_their_meaning(axes: str, stored: str, expected: str
     assert np.array_equal(values, transposed.reshape(values.shape))
 
 
+RGB = [Channel(color=color) for color in ((255, 0, 0), (0, 255, 0), (0, 0, 255))]
+
+
+@pytest.mark.parametrize("suffix", [".tif", ".ome.tif"])
+@pytest.mark.parametrize(
+    ("axes", "samples", "stored"),
+    [("yxc", 3, "YXS"), ("yxc", 4, "YXS"), ("zyxc", 3, "ZYXS"), ("tzyxc", 4, "TZYXS")],
+)
+@pytest.mark.parametrize("channels", [(), RGB])
+def test_colours_of_8_bits_are_an_rgb_image(
+    axes: str, samples: int, stored: str, channels: list[Channel], suffix: str, tmp_path: Path
+) -> None:
+    lengths = {"t": 2, "z": 3, "y": 5, "x": 6, "c": samples}
+    data = sample("u1", tuple(lengths[axis] for axis in axes))
+    geometry = replace(axes_of(*axes)(), channels=tuple(channels))
+    path = write_file(make_array(data), suffix, tmp_path, geometry=lambda: geometry)
+    with tifffile.TiffFile(path) as file:
+        (series,) = file.series
+        assert series.axes == stored
+        assert file.pages[0].photometric == tifffile.PHOTOMETRIC.RGB  # type: ignore[union-attr]
+        assert np.array_equal(series.asarray(), data)
+    with PIL.Image.open(path) as image:
+        assert image.mode == "RGBA"[:samples]
+        assert np.array_equal(np.asarray(image), data.reshape(-1, *data.shape[-3:])[0])
+
+
+@pytest.mark.parametrize(
+    ("axes", "shape", "dtype", "channels"),
+    [
+        ("yxc", (5, 6, 3), "u2", ()),
+        ("yxc", (5, 6, 2), "u1", ()),
+        ("cyx", (3, 5, 6), "u1", ()),
+        ("xyc", (5, 6, 3), "u1", ()),
+        ("yxc", (5, 6, 3), "u1", RGB[::-1]),
+    ],
+)
+def test_other_channels_are_planes(
+    axes: str, shape: tuple[int, ...], dtype: str, channels: list[Channel], tmp_path: Path
+) -> None:
+    data = sample(dtype, shape)
+    geometry = replace(axes_of(*axes)(), channels=tuple(channels))
+    values, found = read(write_file(make_array(data), ".tif", tmp_path, geometry=lambda: geometry))
+    assert found == "CYX"
+    assert np.array_equal(values, data.transpose([axes.index(axis) for axis in "cyx"]))
+
+
 def test_other_dimensions_are_frames(tmp_path: Path) -> None:
     data = sample("<u2", (2, 3, 4, 5, 6))
     path = write_file(make_array(data), ".tif", tmp_path, geometry=axes_of("angle", "t", "z", "y", "x"))

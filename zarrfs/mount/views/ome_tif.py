@@ -59,7 +59,7 @@ class OmeTifView(View):
         refusal = stack_refusal(presented.array, PIXEL_TYPES, "OME-TIFF")
         if refusal is not None:
             return refusal
-        sizes = image_stack(presented, keep_order=True).sizes
+        sizes = image_stack(presented, keep_order=True, may_be_rgb=True).sizes
         if max(sizes.values()) > MAX_LENGTH:
             return f"the length {max(sizes.values()):,} of an axis exceeds the maximum of OME-TIFF ({MAX_LENGTH:,})"
         if sizes["c"] > MAX_CHANNELS:
@@ -68,12 +68,12 @@ class OmeTifView(View):
 
     def content(self, presented: PresentedArray) -> VirtualFileContent:
         array = presented.array
-        stack = image_stack(presented, keep_order=True)
+        stack = image_stack(presented, keep_order=True, may_be_rgb=True)
         form = TiffForm.of(array.dtype, is_big=True)
         xml = _ome_xml(presented, stack, form).encode() + b"\0"
         description = [Tag(DESCRIPTION, ASCII, xml)]
         image = plane_tags(presented, stack, form)
-        plane_nbytes = stack.sizes["x"] * stack.sizes["y"] * array.itemsize
+        plane_nbytes = stack.sizes["x"] * stack.sizes["y"] * array.itemsize * stack.samples
         second = form.header_nbytes + form.directory_nbytes(image.tags(0, description))
         directory_nbytes = form.directory_nbytes(image.tags(0))
         last = stack.plane_count - 1
@@ -115,13 +115,16 @@ def _ome_xml(presented: PresentedArray, stack: ImageStack, form: TiffForm) -> st
         "DimensionOrder": "XY" + "".join(reversed(stack.stack_axes)).upper(),
         "Type": PIXEL_TYPES[presented.array.dtype.name],
         "BigEndian": "true" if form.order == ">" else "false",
-        "Interleaved": "false",
+        "Interleaved": "false" if stack.samples == 1 else "true",
         **{f"Size{role.upper()}": sizes[role] for role in ("x", "y", "z", "c", "t")},
+        "SizeC": sizes["c"] * stack.samples,
         **_physical_sizes(geometry, stack),
     }
     name = geometry.image_name or presented.name
     channels = "".join(
-        _channel(number, geometry.channels[number] if number < len(geometry.channels) else None)
+        _channel(
+            number, geometry.channels[number] if number < len(geometry.channels) else None, stack.samples
+        )
         for number in range(sizes["c"])
     )
     return (
@@ -153,11 +156,13 @@ def _physical_sizes(geometry: Geometry, stack: ImageStack) -> dict[str, Any]:
     return sizes
 
 
-def _channel(number: int, channel: Channel | None) -> str:
+def _channel(number: int, channel: Channel | None, samples: int) -> str:
     attributes: dict[str, Any] = {"ID": f"Channel:0:{number}"}
+    if samples > 1:
+        channel = None  # it describes one of the samples
     if channel is not None and channel.label:
         attributes["Name"] = channel.label
-    attributes["SamplesPerPixel"] = 1
+    attributes["SamplesPerPixel"] = samples
     if channel is not None and channel.color is not None:
         # RGBA as a signed integer.
         rgba = int.from_bytes(bytes((*channel.color, OPAQUE)), "big")

@@ -44,9 +44,9 @@ class TifView(View):
         refusal = stack_refusal(array, TYPES, "ImageJ")
         if refusal is not None:
             return refusal
-        stack = image_stack(presented)
+        stack = image_stack(presented, may_be_rgb=True)
         width, height = stack.sizes["x"], stack.sizes["y"]
-        if width * height * array.itemsize > MAX_LONG or width * height > MAX_IMAGES:
+        if width * height * array.itemsize * stack.samples > MAX_LONG or width * height > MAX_IMAGES:
             return f"a plane of {width} x {height} elements exceeds the limits of ImageJ; use .ome.tif"
         if stack.plane_count > MAX_IMAGES:
             return f"its {stack.plane_count:,} planes exceed the maximum of ImageJ ({MAX_IMAGES:,})"
@@ -54,20 +54,20 @@ class TifView(View):
 
     def content(self, presented: PresentedArray) -> VirtualFileContent:
         array, geometry = presented.array, presented.geometry
-        stack = image_stack(presented)
+        stack = image_stack(presented, may_be_rgb=True)
         form = TiffForm.of(array.dtype, is_big=False)
         lines, scale = _calibration(geometry, stack)
         description = "".join(f"{line}\n" for line in [*_dimensions(stack), *lines]).encode() + b"\0"
-        extra = [
-            Tag(DESCRIPTION, ASCII, description),
-            *_display_tags(form, geometry.channels, stack.sizes["c"]),
-        ]
+        extra = [Tag(DESCRIPTION, ASCII, description)]
+        if stack.samples == 1:
+            extra += _display_tags(form, geometry.channels, stack.sizes["c"])
         image = ImageTags(
             form,
             array.dtype,
             stack.sizes["x"],
             stack.sizes["y"],
             None if scale is None else plane_resolution({"x": scale[0], "y": scale[1]}),
+            samples=stack.samples,
         )
         end = form.header_nbytes + form.directory_nbytes(image.tags(0, extra))
         start = -(-end // ALIGNMENT) * ALIGNMENT

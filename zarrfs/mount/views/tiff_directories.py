@@ -1,4 +1,4 @@
-"""Image file directories (IFD) of TIFF and BigTIFF files with one uncompressed image of one sample per pixel.
+"""Image file directories (IFD) of TIFF and BigTIFF files with one uncompressed image, gray or RGB.
 
 Specifications: TIFF 6.0, and https://www.awaresystems.be/imaging/tiff/bigtiff.html. Offsets have 4 bytes in TIFF and 8
 bytes in BigTIFF.
@@ -33,7 +33,12 @@ BYTE, ASCII, SHORT, LONG, RATIONAL, LONG8 = 1, 2, 3, 4, 5, 16
 
 VALUE_FORMATS = {BYTE: "B", ASCII: "B", SHORT: "H", LONG: "I", RATIONAL: "II", LONG8: "Q"}
 
-BLACK_IS_ZERO = 1
+BLACK_IS_ZERO, RGB = 1, 2
+CONTIGUOUS = 1
+"""The value of PlanarConfiguration for samples that follow each other."""
+UNASSOCIATED_ALPHA = 2
+"""The value of ExtraSamples for an opacity by which the colours are not multiplied."""
+RGB_SAMPLES = 3
 NO_COMPRESSION = 1
 
 SAMPLE_FORMATS = {"u": 1, "b": 1, "i": 2, "f": 3, "c": 6}
@@ -122,7 +127,7 @@ def _values_nbytes(tag: Tag) -> int:
 
 @dataclass(frozen=True)
 class ImageTags:
-    """The tags of an uncompressed image with one sample per pixel, whose rows are contiguous.
+    """The tags of an uncompressed image whose rows are contiguous.
 
     Attributes:
         form: the form of the file.
@@ -130,6 +135,7 @@ class ImageTags:
         width, height: the size in pixels.
         resolution: pixels per ``resolution_unit`` in x and y, as numerator and denominator; None if unknown.
         resolution_unit: 1 for no unit, 3 for centimetre.
+        samples: the number of values of a pixel: 1, 3 for red, green and blue, or 4 with the opacity.
     """
 
     form: TiffForm
@@ -138,26 +144,31 @@ class ImageTags:
     height: int
     resolution: tuple[tuple[int, int], tuple[int, int]] | None = None
     resolution_unit: int = 1
+    samples: int = 1
 
     def tags(self, offset: int, extra: Sequence[Tag] = ()) -> list[Tag]:
         """Return the tags of an image whose pixels begin at ``offset``, and additional ones."""
-        row_nbytes = self.width * self.dtype.itemsize
+        row_nbytes = self.width * self.dtype.itemsize * self.samples
         rows = max(1, min(self.height, MAX_STRIP_NBYTES // row_nbytes))
         starts = range(0, self.height, rows)
         long = LONG8 if self.form.is_big else LONG
         tags = [
             Tag(256, LONG, (self.width,)),
             Tag(257, LONG, (self.height,)),
-            Tag(258, SHORT, (8 * self.dtype.itemsize,)),
+            Tag(258, SHORT, (8 * self.dtype.itemsize,) * self.samples),
             Tag(259, SHORT, (NO_COMPRESSION,)),
-            Tag(262, SHORT, (BLACK_IS_ZERO,)),
+            Tag(262, SHORT, (BLACK_IS_ZERO if self.samples == 1 else RGB,)),
             Tag(273, long, [offset + row * row_nbytes for row in starts]),
-            Tag(277, SHORT, (1,)),
+            Tag(277, SHORT, (self.samples,)),
             Tag(278, LONG, (rows,)),
             Tag(279, long, [min(rows, self.height - row) * row_nbytes for row in starts]),
-            Tag(339, SHORT, (sample_format(self.dtype),)),
+            Tag(339, SHORT, (sample_format(self.dtype),) * self.samples),
             *extra,
         ]
+        if self.samples > 1:
+            tags.append(Tag(284, SHORT, (CONTIGUOUS,)))
+        if self.samples > RGB_SAMPLES:
+            tags.append(Tag(338, SHORT, (UNASSOCIATED_ALPHA,)))
         if self.resolution is not None:
             x, y = self.resolution
             tags += [Tag(282, RATIONAL, x), Tag(283, RATIONAL, y), Tag(296, SHORT, (self.resolution_unit,))]
