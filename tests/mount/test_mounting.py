@@ -320,6 +320,19 @@ def test_sources_that_are_not_complete_are_named(tmp_path: Path, caplog: pytest.
         filesystem.close()
 
 
+@pytest.mark.parametrize("cache_size", [64 << 20, 512 << 20])
+def test_chunks_and_blocks_share_the_cache(cache_size: int, store: Path) -> None:
+    """Half of a large cache holds blocks of files. A small one holds chunks only."""
+    filesystem = Filesystem([str(store)], "/mnt", MountOptions(cache_size=cache_size))
+    try:
+        snapshot = filesystem.statistics.snapshot()
+        chunks = snapshot["chunk_cache"]["capacity"]
+        assert chunks == (cache_size if cache_size < 256 << 20 else cache_size // 2)
+        assert chunks + (0 if chunks == cache_size else snapshot["blocks"]["capacity"]) == cache_size
+    finally:
+        filesystem.close()
+
+
 @pytest.mark.parametrize("binding", BINDINGS)
 def test_the_statistics_count_what_happened(binding: str, store: Path, tmp_path: Path) -> None:
     if is_library_missing(binding):
@@ -330,6 +343,8 @@ def test_the_statistics_count_what_happened(binding: str, store: Path, tmp_path:
         before = json.loads((mnt / ".zarrfs" / "stats.json").read_text())
         assert before["decoded"] == {"chunks": 0, "nbytes": 0}
         np.testing.assert_array_equal(np.fromfile(mnt / "image.raw", "u2"), DATA.reshape(-1))
+        with pytest.raises(OSError, match="not supported"):
+            os.getxattr(mnt / "image.raw", "security.capability")  # as the kernel does before a write
         statistics = json.loads((mnt / ".zarrfs" / "stats.json").read_text())
         assert statistics["decoded"]["chunks"] >= 6
         assert statistics["decoded"]["nbytes"] >= DATA.nbytes

@@ -160,7 +160,7 @@ class Dispatcher:
                     if path is not None:  # The kernel knows the number of an open file.
                         result["st_ino"] = inode_number(path)
             except BaseException as error:
-                counters.fail(getattr(error, "errno", None))
+                counters.fail(getattr(error, "errno", None), name)
                 raise
             if is_read:
                 counters.end(read_nbytes=len(result))

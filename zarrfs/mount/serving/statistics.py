@@ -24,6 +24,11 @@ EXPECTED_ERRNOS = frozenset({errno.ENOENT, errno.ENODATA, errno.EROFS, errno.ENO
 not set.
 """
 
+EXPECTED_ANSWERS = frozenset({("getxattr", errno.EOPNOTSUPP)})
+"""Operations and error numbers that are not counted either: the kernel asks for ``security.capability`` before each
+write, and programs such as ls ask for access control lists.
+"""
+
 PREFIX = "zarrfs"
 
 
@@ -63,11 +68,11 @@ class RequestCounters:
             self.read_nbytes += read_nbytes
             self.written_nbytes += written_nbytes
 
-    def fail(self, number: int | None) -> None:
-        """Count the end of a request that failed with an error number."""
+    def fail(self, number: int | None, name: str = "") -> None:
+        """Count the end of a request that failed with an error number. ``name`` is its operation."""
         with self._lock:
             self.active -= 1
-            if number not in EXPECTED_ERRNOS:
+            if number not in EXPECTED_ERRNOS and (name, number) not in EXPECTED_ANSWERS:
                 self.errors[errno.errorcode.get(number or 0, "unknown")] += 1
 
     def snapshot(self) -> dict[str, Any]:
