@@ -451,3 +451,35 @@ def test_doctor_advises_what_the_state_of_the_native_library_needs(
         monkeypatch.setenv("ZARRFS_NATIVE", setting)
     results = {result.name: result for result in doctor.run_checks()}
     assert expected in results["native reader and writer"].advice
+
+
+def test_check_of_a_container_checks_the_images_in_it(tmp_path: Path) -> None:
+    def check(*options: str) -> tuple[int, str]:
+        result = CliRunner().invoke(main, ["check", str(tmp_path / "a.zarr"), *options])
+        return result.exit_code, result.output
+
+    group = zarrfs.create_group(tmp_path / "a.zarr", attributes={"encoding-type": "anndata"})
+    group.create_array("X", data=np.zeros((2, 3)))
+    assert check() == (
+        0,
+        "none of 2 arrays and groups has OME-NGFF metadata: there is nothing to check\n",
+    )
+    assert check("--path", "X")[0] == 0
+    level = {"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [1, 1]}]}
+    axes = [{"name": "y", "type": "space"}, {"name": "x", "type": "space"}]
+    image = group.create_group("images/cells")
+    image.create_array("0", data=np.zeros((4, 4)))
+    image.attrs["ome"] = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": [level]}]}
+    code, text = check()
+    assert code == 0
+    assert text.startswith("images/cells: OME-NGFF 0.5: valid\n")
+    assert text.endswith("1 of 4 arrays and groups have OME-NGFF metadata\n")
+    image.attrs["ome"] = {"version": "0.5", "multiscales": [{"axes": axes}]}
+    code, text = check("--json")
+    assert code == 1
+    found = json.loads(text)
+    assert (found["valid"], found["version"], list(found["members"])) == (False, None, ["images/cells"])
+    (tmp_path / "a.zarr" / "X" / "zarr.json").write_text("{")
+    code, text = check()
+    assert code == 1
+    assert "X: unreadable: NOT valid" in text

@@ -7,8 +7,11 @@ import click
 import zarrfs
 from zarrfs.cli.console import MAX_LINE, print_json, safe
 from zarrfs.cli.values import location_options, parse_storage_options
+from zarrfs.errors import describe_error
 from zarrfs.ngff import Report, check_node
+from zarrfs.ngff.checks.report import Message
 from zarrfs.tools import stale_consolidation
+from zarrfs.tools.copying.walking import walk
 
 __all__ = ["command"]
 
@@ -31,6 +34,8 @@ def command(location: str, path: str, as_json: bool, storage: tuple[str, ...]) -
     (rules of the specification that its schemas do not express, and differences between the metadata and the
     content of the store). Each message contains the JSON pointer of its location in the attributes.
 
+    If the group has no such metadata, as a container of images, the groups and arrays below it are checked.
+
     The consolidated metadata of the group and of the groups below it are compared with the metadata documents.
 
     The exit code is 1 if the schema tier reports an error or if consolidated metadata is out of date, otherwise 0.
@@ -41,23 +46,55 @@ def command(location: str, path: str, as_json: bool, storage: tuple[str, ...]) -
       zarrfs check plate.ome.zarr --path A/1/0 --json
     """
     node = zarrfs.open(location, path, storage_options=parse_storage_options(storage))
-    report = check_node(node)
+    reports, count = _reports(node)
     stale = stale_consolidation(node) if isinstance(node, zarrfs.Group) else []
     if as_json:
-        print_json({**report.to_json(), "stale": stale})
+        result = reports.get("", Report(True, None, ())).to_json()
+        members = {below: report.to_json() for below, report in reports.items() if below}
+        valid = all(report.valid for report in reports.values())
+        print_json({**result, "valid": valid, **({"members": members} if members else {}), "stale": stale})
     else:
-        click.echo(_format_report(report))
+        for below, report in reports.items():
+            click.echo(_format_report(report, f"{safe(below)}: " if below else ""))
+        if "" not in reports:
+            nodes = "1 array or group" if count == 1 else f"{count} arrays and groups"
+            number = sum(report.version is not None for report in reports.values())
+            found = f"{number} of {nodes} have" if number else f"none of {nodes} has"
+            click.echo(f"{found} OME-NGFF metadata" + ("" if number else ": there is nothing to check"))
         if stale:
             click.echo("\nconsolidated metadata is out of date (zarrfs consolidate writes it again):")
         for problem in stale:
             click.echo(safe(f"  {problem}"))
-    if stale or not report.valid:
+    if stale or not all(report.valid for report in reports.values()):
         raise SystemExit(1)
 
 
-def _format_report(report: Report) -> str:
-    version = "no OME-NGFF metadata" if report.version is None else f"OME-NGFF {report.version}"
-    lines = [f"{version}: {'valid' if report.valid else 'NOT valid'}"]
+def _reports(node: zarrfs.Array | zarrfs.Group) -> tuple[dict[str, Report], int]:
+    """Return the reports of a node, or of the nodes below a group that has no metadata, by path; and how many nodes
+    were examined. Nodes below one with metadata are not examined: the check of its metadata includes them.
+    """
+    report = check_node(node)
+    if report.version is not None:
+        return {"": report}, 1
+    reports: dict[str, Report] = {}
+    count = 1
+    for path, member in walk(node) if isinstance(node, zarrfs.Group) else ():
+        if any(path.startswith(f"{above}/") for above in reports):
+            continue
+        count += 1
+        if isinstance(member, Exception):
+            message = f"it cannot be read: {describe_error(member)}"
+            reports[path] = Report(False, None, (Message("schema", "", message),))
+            continue
+        report = check_node(member)
+        if report.version is not None:
+            reports[path] = report
+    return reports, count
+
+
+def _format_report(report: Report, label: str = "") -> str:
+    version = "unreadable" if report.version is None else f"OME-NGFF {report.version}"
+    lines = [f"{label}{version}: {'valid' if report.valid else 'NOT valid'}"]
     for tier, description in TIERS.items():
         messages = [message for message in report.messages if message.tier == tier]
         if messages:
