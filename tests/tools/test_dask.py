@@ -306,11 +306,14 @@ def test_verify_detects_a_difference(address: str, tmp_path: Path) -> None:
 def test_a_failed_replacement_keeps_the_old_array(address: str, tmp_path: Path) -> None:
     create_hierarchy(tmp_path / "s")
     zarrfs.create_array(tmp_path / "t", "a", data=np.arange(3))
-    before = {f: f.read_bytes() for f in (tmp_path / "t").rglob("*") if f.is_file()}
+    before = {f: f.read_bytes() for f in (tmp_path / "t" / "a").rglob("*") if f.is_file()}
     (tmp_path / "s" / "a" / "c" / "4" / "5").write_bytes(b"broken")
     with pytest.raises(ChunkDecodeError):
         convert(tmp_path / "s", tmp_path / "t", if_exists="replace", compressors="gzip", dask=address)
-    assert {f: f.read_bytes() for f in (tmp_path / "t").rglob("*") if f.is_file()} == before
+    assert {f: f.read_bytes() for f in (tmp_path / "t" / "a").rglob("*") if f.is_file()} == before
+    with zarrfs.open_group(tmp_path / "t") as group:
+        assert list(group) == ["a"]
+        assert list(group.attrs) == ["zarrfs_unfinished"]
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 1000])

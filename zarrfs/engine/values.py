@@ -8,6 +8,7 @@ values, which the encodings cannot represent, are refused: masked elements, and 
 from __future__ import annotations
 
 import reprlib
+import sys
 from math import isfinite
 from typing import Any
 
@@ -23,6 +24,7 @@ __all__ = [
     "converted",
     "describe_value",
     "fill_scalar",
+    "is_masked_array",
     "readable_memory",
     "writable_memory",
 ]
@@ -75,9 +77,16 @@ def writable_memory(buffer: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
     return view
 
 
+def is_masked_array(value: Any) -> bool:
+    """Return whether a value is a masked array, possibly without masked elements."""
+    # NumPy imports the module when it is used. Before that there are no masked arrays.
+    module = sys.modules.get("numpy.ma")
+    return module is not None and isinstance(value, module.MaskedArray)
+
+
 def check_unmasked(value: Any) -> None:
     """Raise TypeError if a value is a masked array with masked elements."""
-    count = int(np.ma.getmaskarray(value).sum()) if isinstance(value, np.ma.MaskedArray) else 0
+    count = int(sys.modules["numpy.ma"].getmaskarray(value).sum()) if is_masked_array(value) else 0
     if count:
         raise TypeError(
             f"{count} elements are masked, which Zarr does not represent; store value.filled(...), "

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypedDict, TypeVar
 
 import numpy as np
 
+from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.dtypes import DataType
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.io.access import Access
@@ -261,8 +262,7 @@ def _translate_compression(options: dict[str, Any]) -> None:
 
 
 def _codec_of_numcodecs(name: str, parameters: Any) -> Any:
-    from numcodecs.registry import get_codec
-
+    get_codec = import_library("numcodecs").get_codec
     try:
         if isinstance(parameters, Mapping):
             return get_codec({"id": name, **parameters})

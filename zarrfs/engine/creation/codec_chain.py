@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from zarrfs.engine.codecs.base import Codec
+from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
 from zarrfs.engine.dtypes import DataType
 from zarrfs.engine.formats.v2_codecs import chain_from_v2
@@ -164,10 +165,8 @@ def _refuse_unknown_parameters(entry: Mapping[str, Any]) -> None:
     Readers that construct the codec from its metadata, such as zarr-python and TensorStore, refuse such an array. When
     reading, zarrfs ignores the parameter.
     """
-    import numcodecs
-
     try:
-        numcodecs.get_codec(dict(entry))
+        import_library("numcodecs").get_codec(dict(entry))
     except TypeError as error:
         unknown = str(error).rpartition("argument ")[2]
         raise MetadataError(f"codec {entry['id']!r} has no parameter {unknown}") from error

@@ -26,7 +26,7 @@ from zarrfs.engine.nodes.digest import stored_digest
 from zarrfs.engine.nodes.indexed_array import IndexedArray
 from zarrfs.engine.nodes.summary import Info, array_summary
 from zarrfs.engine.stores.base import Buffer
-from zarrfs.engine.values import as_values, converted, readable_memory, writable_memory
+from zarrfs.engine.values import as_values, converted, is_masked_array, readable_memory, writable_memory
 
 __all__ = ["Array"]
 
@@ -211,7 +211,7 @@ class Array(IndexedArray):
         """
         self._check_writable("appending")
         axis = resizing.checked_axis(axis, self.ndim, self._storage.where)
-        if isinstance(data, np.ma.MaskedArray):
+        if is_masked_array(data):
             as_values(
                 data, self._spec.data_type, data.shape, self._storage.where
             )  # refused before the resizing

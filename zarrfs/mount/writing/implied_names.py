@@ -7,7 +7,6 @@ and a directory is created with its document. The other files are written later.
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections import OrderedDict
 from contextlib import suppress
@@ -22,7 +21,8 @@ EXCLUSIVE_PROGRAMS = ("cp", "mv", "install")
 EXTRACTING_PROGRAMS = ("tar", "bsdtar", "cpio", "unzip")
 """Programs that write the files of a tree in the order of an archive, also to a directory that exists."""
 
-RECURSIVE_OPTION = re.compile(r"-[A-Za-z]*[rRa][A-Za-z]*|--recursive|--archive")
+RECURSIVE_OPTIONS = ("--recursive", "--archive")
+RECURSIVE_LETTERS = frozenset("rRa")
 """The options of cp that copy directories, in the order of their entries, also to a directory that exists."""
 
 NO_PROCESS = -1
@@ -62,7 +62,7 @@ class ImpliedNames:
             return True
         program, *arguments = _command(process)
         if program == "cp":
-            return any(RECURSIVE_OPTION.fullmatch(argument) for argument in arguments)
+            return any(map(_is_recursive, arguments))
         return program in EXTRACTING_PROGRAMS
 
     def is_absent_for(self, path: str, process: int) -> bool:
@@ -80,6 +80,13 @@ class ImpliedNames:
         with self._lock:
             for path in [path for path in self._processes if path.startswith(prefix)]:
                 del self._processes[path]
+
+
+def _is_recursive(argument: str) -> bool:
+    """Return whether an argument of cp is an option that copies directories, possibly among other letters."""
+    if argument.startswith("--") or not argument.startswith("-"):
+        return argument in RECURSIVE_OPTIONS
+    return not RECURSIVE_LETTERS.isdisjoint(argument)
 
 
 def _command(process: int) -> list[str]:

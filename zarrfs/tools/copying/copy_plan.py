@@ -200,9 +200,10 @@ def _foreign_files(
     Adds a note to the report if the store cannot list.
     """
     if not node.store.listable:
-        report.notes.append(
-            f"{node.store.url} cannot be listed: files beside the arrays and groups are not found, and not copied"
-        )
+        if isinstance(node, Group):
+            report.notes.append(
+                f"{node.store.url} cannot be listed: files beside the arrays and groups are not found, and not copied"
+            )
         return [], []
     files = foreign_keys(node, members, excluded)
     zarr_format = node.zarr_format if top is None or top.spec is None else top.spec.zarr_format
