@@ -35,6 +35,7 @@ from zarrfs.logs import logger
 from zarrfs.ngff.orientation import ANATOMICAL_DIRECTIONS
 from zarrfs.tools import CopyReport, build_pyramid, convert
 from zarrfs.tools.copying.option_names import option, option_name
+from zarrfs.tools.copying.unfinished import mark_complete
 from zarrfs.tools.pyramids.downsampling import Method
 
 __all__ = ["import_files"]
@@ -197,7 +198,7 @@ def _import_series(
             ]
     if not pyramid["dry_run"]:
         with zarrfs.open_group(target, mode="r+", storage_options=pyramid["storage_options"]) as group:
-            del group.attrs[UNFINISHED]
+            mark_complete(group.store, group.path)
     return report
 
 

@@ -42,9 +42,6 @@ class ImpliedNames:
     def __contains__(self, path: str) -> bool:
         return path in self._processes
 
-    def __bool__(self) -> bool:
-        return bool(self._processes)
-
     def add(self, path: str, process: int) -> None:
         """Add a file of a node that a process created."""
         with self._lock:
