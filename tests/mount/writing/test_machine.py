@@ -159,7 +159,8 @@ class FileMachine(RuleBasedStateMachine):
             assert bytes(self.operations.read("/img.raw", 2 * size, end, handle)) == data[:stop]
         self.operations.flush("/img.raw", handle)
         new = np.frombuffer(data, self.plain.dtype).reshape((rows, *SHAPE[1:]))
-        self.plain = np.concatenate([self.plain, new])
+        # The dtype is given, because NumPy concatenates to the native byte order.
+        self.plain = np.concatenate([self.plain, new], dtype=self.plain.dtype)
 
     @rule()
     def remount(self) -> None:
