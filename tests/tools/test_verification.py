@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
 import tracemalloc
 from itertools import product
 from pathlib import Path
@@ -109,6 +111,41 @@ def test_a_chunk_that_cannot_be_read_does_not_end_the_verification() -> None:
     report = verify(store)
     assert {problem.key for problem in report.problems} == broken
     assert {problem.kind for problem in report.problems} == {"unreadable"}
+
+
+def test_a_chunk_directory_without_permission_does_not_hide_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Permissions do not apply to root, so the error of the system is simulated."""
+    group = zarrfs.create_group(tmp_path / "s.zarr")
+    for name in ("a", "b"):
+        group.create_array(name, data=np.arange(1, 13).reshape(4, 3), chunks=(1, 1))
+    shutil.copytree(tmp_path / "s.zarr", tmp_path / "t.zarr")
+    (tmp_path / "s.zarr/a/c/2/0").write_bytes(b"damaged")
+    closed = str(tmp_path / "s.zarr/a/c/1")
+    scandir = os.scandir
+
+    def scan(path: str = ".") -> Any:
+        if path == closed:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", scan)
+    for other in (None, tmp_path / "t.zarr"):
+        report = verify(tmp_path / "s.zarr", other)
+        found = {(problem.kind, problem.path, problem.chunk) for problem in report.problems}
+        files = set() if other is None else {("unreadable", "/", None)}
+        assert found == {("unreadable", "a", None), ("corrupt", "a", (2, 0)), *files}
+        assert any(f"{closed} cannot be read: Permission denied" in p.message for p in report.problems)
+        assert report.chunks == (21 if other is None else 24)
+    swapped = verify(tmp_path / "t.zarr", tmp_path / "s.zarr")
+    assert {problem.kind for problem in swapped.problems} == {"unreadable", "corrupt"}
+    shown = CliRunner().invoke(main, ["info", str(tmp_path / "s.zarr/a")])
+    assert shown.exit_code == 1
+    assert f"unknown: {closed} cannot be read: Permission denied" in shown.output
+    assert "at least 9 of 12 (75.0%)" in shown.output
+    sizes = CliRunner().invoke(main, ["du", str(tmp_path / "s.zarr")])
+    assert (sizes.exit_code, sizes.output.count("12 of 12")) == (1, 2)
 
 
 @pytest.mark.parametrize("layout", ["v3", "sharded", "n5"])

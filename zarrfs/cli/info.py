@@ -52,6 +52,8 @@ def command(
     For an array: shape, data type, chunks, shards, codecs, fill value, attributes, the number and size of the stored
     chunks, and the compression ratio. For a group: its members and attributes.
 
+    The exit code is 1 if the stored chunks of an array cannot be listed.
+
     \b
     Examples:
       zarrfs info image.zarr
@@ -78,6 +80,8 @@ def command(
         show_array(properties)
     else:
         show_group(properties)
+    if "listing_error" in properties:
+        raise SystemExit(1)
 
 
 def orientation_summary(node: zarrfs.Array | zarrfs.Group) -> dict[str, Any]:
@@ -95,9 +99,23 @@ def orientation_summary(node: zarrfs.Array | zarrfs.Group) -> dict[str, Any]:
 
 
 def stored_chunks_summary(array: zarrfs.Array) -> dict[str, Any]:
-    """Return the number and size of the stored chunks. The cost depends on the number of stored chunks only."""
-    usage = array.usage()
-    count = sum(1 for _ in progress(array.storage.stored_chunks(), "counting chunks"))
+    """Return the number and size of the stored chunks. The cost depends on the number of stored chunks only.
+
+    If a part of the keys cannot be listed, the number is that of the listed chunks, and the reason replaces the size.
+    """
+    count = 0
+    try:
+        for _ in progress(array.storage.stored_chunks(), "counting chunks"):
+            count += 1
+        usage = array.usage()
+    except zarrfs.ServerError:
+        raise
+    except zarrfs.StoreError as error:
+        return {
+            "chunks_total": array.nshards,
+            "chunks_initialized": count,
+            "listing_error": describe_error(error),
+        }
     logical = array.nbytes if not array.dtype.hasobject else 0
     return {
         "chunks_total": array.nshards,
@@ -159,13 +177,13 @@ def show_array(properties: dict[str, Any]) -> None:
         rows.append(("size", _bytes(properties["nbytes"])))
     if "bytes_stored" in properties:
         rows.append(("stored", _bytes(properties["bytes_stored"]) + _ratio(properties["ratio"])))
+    elif "listing_error" in properties:
+        rows.append(("stored", f"unknown: {properties['listing_error']}"))
+    if "chunks_total" in properties:
         total, initialized = properties["chunks_total"], properties["chunks_initialized"]
-        rows.append(
-            (
-                "chunks stored",
-                f"{initialized:,} of {total:,}" + (f" ({initialized / total:.1%})" if total else ""),
-            )
-        )
+        is_minimum = "at least " if "listing_error" in properties else ""
+        share = f" ({initialized / total:.1%})" if total else ""
+        rows.append(("chunks stored", f"{is_minimum}{initialized:,} of {total:,}{share}"))
     print_properties(rows)
     print_attributes(properties["attributes"])
 

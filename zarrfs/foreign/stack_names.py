@@ -114,8 +114,8 @@ def stack_layout(names: Sequence[str], pattern: str | None, how_to_name: str) ->
         listed = "; ".join(_described(axes, place) for place in missing[:MAX_NAMED])
         more = f", and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
         raise LocationError(
-            f"{len(missing)} of {math.prod(map(len, values))} files of the stack are missing, by the pattern "
-            f"{pattern}: {listed}{more}"
+            f"files of the stack are missing by the pattern {pattern} ({len(missing)} of "
+            f"{math.prod(map(len, values))}): {listed}{more}"
         )
     files = tuple(found[place] for place in itertools.product(*values))
     return StackLayout(pattern, axes, values, files)

@@ -68,6 +68,9 @@ def _clean_unreachable(store: Store, path: str, dry_run: bool) -> list[str]:
             logger.warning("%s: %s cannot be read, and is not cleaned: %s", store.url, below or "/", member)
         elif isinstance(member, Array):
             keys = ArrayKeys(member)
+            if keys.error is not None:
+                logger.warning("%s%s is not cleaned: %s", store.url, member.name, keys.error)
+                continue
             if keys.unreachable and not keys.chunks:
                 logger.warning("%s%s is not cleaned: %s", store.url, member.name, keys.describe_unreachable())
                 continue

@@ -303,7 +303,10 @@ class Store(ABC):
 
     @abstractmethod
     def list_prefix(self, prefix: str = "") -> Iterator[str]:
-        """Yield all full keys below the prefix, in no particular order."""
+        """Yield all full keys below the prefix, in no particular order.
+
+        If a part of them cannot be listed, directories yield the others before they raise StoreError.
+        """
 
     def listing_stamp(self, prefix: str = "") -> Hashable | None:
         """Return an object that changes whenever a name is added or removed one level below the prefix.

@@ -216,7 +216,9 @@ class LocalStore(Store):
         self._links.clear()
 
     def list_prefix(self, prefix: str = "") -> Iterator[str]:
-        """Yield all full keys below the prefix. Raises StoreError for a link to a directory outside of the store."""
+        """Yield all full keys below the prefix. Raises StoreError for a link to a directory outside of the store, and,
+        after all keys that can be listed, for a directory that cannot be read.
+        """
         self._check_prefix(prefix)
         return self._listing.keys(prefix)
 

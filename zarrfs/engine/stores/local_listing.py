@@ -11,6 +11,7 @@ from zarrfs.engine.stores.base import Listing, Usage
 from zarrfs.engine.stores.local_files import raise_unless_missing
 from zarrfs.engine.stores.symbolic_links import LinkPolicy
 from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
+from zarrfs.errors import StoreError
 
 __all__ = ["DirectoryListing"]
 
@@ -48,7 +49,7 @@ class DirectoryListing:
         return Listing(sorted(keys), sorted(prefixes))
 
     def keys(self, prefix: str) -> Iterator[str]:
-        """Yield all full keys below the prefix. Raises StoreError for a link to a directory outside of the store."""
+        """Yield all full keys below the prefix. See ``_walk`` for the errors."""
         return self._walk(prefix, lambda key, entry: key, self._links.resolve)
 
     def usage(self, prefix: str) -> Usage:
@@ -129,12 +130,20 @@ class DirectoryListing:
 
         Files that are deleted during the walk are omitted. ``resolve_link`` returns None for a link to a directory
         that is not to be walked.
+
+        Raises StoreError for a directory that cannot be read, after everything else was yielded.
         """
         pending = [prefix]
         seen: set[tuple[int, int]] = set()
+        first_error: StoreError | None = None
         while pending:
             directory = pending.pop()
-            for entry in self.scan(self.path_of(directory)):
+            try:
+                entries = self.scan(self.path_of(directory))
+            except StoreError as error:
+                first_error = first_error or error
+                continue
+            for entry in entries:
                 key = f"{directory}/{entry.name}" if directory else entry.name
                 if not _is_directory(entry):
                     with suppress(OSError):  # It was deleted, or it is a link in a cycle.
@@ -149,6 +158,8 @@ class DirectoryListing:
                         continue
                     seen.add((status.st_dev, status.st_ino))
                 pending.append(key)
+        if first_error is not None:
+            raise first_error
 
     def _is_ancestor(self, status: os.stat_result, path: str) -> bool:
         parent = os.path.dirname(path)

@@ -12,6 +12,7 @@ from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.staging import is_staging_key
 from zarrfs.engine.stores.base import ByteRange, Store
+from zarrfs.errors import ServerError, StoreError
 
 __all__ = ["ArrayKeys", "conflicting_keys", "foreign_keys", "have_equal_bytes"]
 
@@ -23,13 +24,14 @@ Nodes = Iterable[tuple[str, Array | Group]]
 
 
 class ArrayKeys:
-    """The keys below an array, from one listing. The store must be able to list.
+    """The keys below an array, from one listing. The store must be able to list. Raises ServerError.
 
     Attributes:
         chunks: the coordinates of the stored chunks, in the order of the listing.
         unreachable: the full keys that resemble chunks but that are not those of chunks of the grid, sorted. Their
             values are not read: the array was written with another chunk key encoding or number of dimensions, or it
             was larger.
+        error: why a part of the keys could not be listed, or None. The others are listed.
     """
 
     def __init__(self, array: Array) -> None:
@@ -37,11 +39,17 @@ class ArrayKeys:
         self._example = storage.key((0,) * len(storage.grid_shape))
         self.chunks: list[tuple[int, ...]] = []
         self.unreachable: list[str] = []
-        for key, coords in storage.stored_keys():
-            if coords is not None:
-                self.chunks.append(coords)
-            elif resembles_chunk_key(key):
-                self.unreachable.append(storage.prefix + key)
+        self.error: StoreError | None = None
+        try:
+            for key, coords in storage.stored_keys():
+                if coords is not None:
+                    self.chunks.append(coords)
+                elif resembles_chunk_key(key):
+                    self.unreachable.append(storage.prefix + key)
+        except ServerError:
+            raise  # it concerns all keys
+        except StoreError as error:
+            self.error = error
         self.unreachable.sort()
 
     def describe_unreachable(self) -> str:

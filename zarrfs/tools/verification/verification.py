@@ -15,7 +15,7 @@ from zarrfs.engine.nodes.unfinished import is_unfinished, unfinished_note
 from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.parallel import CORES, for_each
-from zarrfs.errors import ZarrError
+from zarrfs.errors import ServerError, StoreError, ZarrError
 from zarrfs.tools.copying.block_grid import ChunkCoords, Coords
 from zarrfs.tools.copying.cluster.connection import check_task_timeout, connect_cluster
 from zarrfs.tools.copying.cluster.executor import ClusterExecutor
@@ -166,8 +166,15 @@ class _Run:
     def _compare_files(self, nodes: _Nodes, others: _Nodes) -> None:
         """Compare the files that belong to no node. Those below members that cannot be read are omitted."""
         own, other = nodes.top, others.top
-        keys = nodes.files(others.unreadable)
-        found = others.files(nodes.unreadable)
+        try:
+            keys = nodes.files(others.unreadable)
+            found = others.files(nodes.unreadable)
+        except ServerError:
+            raise
+        except StoreError as error:
+            message = f"the files beside the arrays and groups are not compared: {_message(error)}"
+            self.report.problems.append(Problem("/", "unreadable", message))
+            return
         self.report.files += len(keys)
         different: list[str] = []
 
@@ -208,13 +215,13 @@ class _Run:
             message = f"expected shape {array.shape}, data type {array.dtype} as in this array; found {found}"
             report.problems.append(Problem(path, "different", message))
         try:
-            coords = self._chunks(path, array, compared)
+            coords, is_complete = self._chunks(path, array, compared)
             grid = array.storage.grid_shape
         except ZarrError as error:
             report.problems.append(Problem(path, "unreadable", _message(error)))
             return
         listed = array.store.listable and compared is None
-        if listed:
+        if listed and is_complete:
             report.problems += [
                 Problem(
                     path, "missing", "all neighbouring chunks are stored", chunk, array.storage.key(chunk)
@@ -228,22 +235,30 @@ class _Run:
         self._verify_chunks(path, verify_batch, coords, progress_counter)
         _check_presence(array, compared)
 
-    def _chunks(self, path: str, array: Array, other: Array | None) -> Sequence[Coords]:
-        """Return the chunks to verify in C order: those that are stored, in either of the arrays if their grids are
-        equal. All chunks if a store cannot list, or if the grids differ. Keys that no chunk has are added to the
+    def _chunks(self, path: str, array: Array, other: Array | None) -> tuple[Sequence[Coords], bool]:
+        """Return the chunks to verify in C order, and whether all stored chunks are among them.
+
+        They are those that are stored, in either of the arrays if their grids are equal. All chunks if a store cannot
+        list, or if the grids differ. Keys that no chunk has, and directories that cannot be listed, are added to the
         problems.
         """
+        every_chunk = ChunkCoords(array.storage.grid_shape), True
         if not array.store.listable:
-            return ChunkCoords(array.storage.grid_shape)
+            return every_chunk
         listed = ArrayKeys(array)
-        stored = set(listed.chunks)
         if listed.unreachable:
             self.report.problems.append(Problem(path, "unreachable", listed.describe_unreachable()))
-        if other is not None:
-            if not other.store.listable or other.spec.chunk_grid != array.spec.chunk_grid:
-                return ChunkCoords(array.storage.grid_shape)
-            stored |= set(other.storage.stored_chunks())
-        return sorted(stored)
+        if listed.error is not None:
+            self.report.problems.append(Problem(path, "unreadable", _message(listed.error)))
+        if other is None:
+            return sorted(listed.chunks), listed.error is None
+        if not other.store.listable or other.spec.chunk_grid != array.spec.chunk_grid:
+            return every_chunk
+        compared = ArrayKeys(other)
+        if compared.error is not None:
+            message = f"{other.store.url}: {_message(compared.error)}"
+            self.report.problems.append(Problem(path, "unreadable", message))
+        return sorted({*listed.chunks, *compared.chunks}), False
 
     def _verify_chunks(
         self,
