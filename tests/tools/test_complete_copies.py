@@ -5,6 +5,7 @@ anything is written.
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+import h5py
 import numpy as np
 import pytest
 
@@ -34,7 +36,7 @@ from zarrfs.errors import (
     UnsupportedError,
 )
 from zarrfs.testing import CountingStore, FailingStore
-from zarrfs.tools import build_pyramid, convert, copy, copy_all, migrate, rechunk, to_hdf5
+from zarrfs.tools import build_pyramid, convert, copy, copy_all, from_hdf5, migrate, rechunk, to_hdf5
 
 __all__ = ["site"]
 
@@ -404,6 +406,7 @@ def test_a_rectilinear_chunk_grid_is_kept_or_its_loss_reported(tmp_path: Path) -
 
 PLUGIN = """
 import sys
+import h5py
 import numpy as np
 import zarrfs
 from zarrfs.tools import build_pyramid, convert, rechunk
@@ -639,6 +642,26 @@ def test_what_a_killed_command_has_written_is_marked_as_unfinished(
         assert resumed == expected
     assert marked >= 3
     assert not any(b"unfinished" in value for value in expected.values())
+
+
+def test_a_killed_copy_of_an_hdf5_file_is_unfinished(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        file.attrs["title"] = "t"
+        file["g/a"] = np.arange(1, 9)
+        file["reference"] = file.ref  # Zarr has no such data type
+    for zarr_format in (2, 3):
+        for after in itertools.count(2):
+            store = MemoryStore()
+            try:
+                from_hdf5(
+                    tmp_path / "s.h5", killed_store(store, after), skip_broken=True, zarr_format=zarr_format
+                )
+            except KilledError:
+                assert unfinished_note(zarrfs.open(store)) is not None
+            else:
+                assert zarrfs.open(store).attrs.asdict() == {"title": "t"}
+                break
+        assert after > 3
 
 
 @pytest.mark.parametrize("target", ["t.zarr", "t.zip", "t.n5"])

@@ -19,6 +19,7 @@ from zarrfs.engine.formats import api as formats
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.nodes.node import StoredNode
+from zarrfs.engine.nodes.unfinished import UNFINISHED
 from zarrfs.engine.open import Location, create_group
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.stores.base import Store
@@ -27,6 +28,7 @@ from zarrfs.errors import NodeExistsError, StoreError, UnsupportedError, ZarrErr
 from zarrfs.tools.copying.block_grid import Block, blocks_to_copy, stored_regions
 from zarrfs.tools.copying.reports import CopyReport, incomplete_copy_error
 from zarrfs.tools.copying.stored_keys import foreign_keys
+from zarrfs.tools.copying.unfinished import mark_complete
 from zarrfs.tools.copying.walking import readable_nodes
 from zarrfs.tools.hdf5.attributes import FILL_VALUE, attributes_of, dimension_names, encoded_missing
 from zarrfs.tools.hdf5.dimensions import write_dimensions
@@ -59,7 +61,8 @@ def from_hdf5(
     """Copy an HDF5 file into a new group at ``target``. ``options`` are passed to ``create_array`` (``shards``,
     ``compressors``, ``zarr_format`` ...). Returns one line for each object.
 
-    An object with several names is copied once. Its other names, and soft links, are reported as links.
+    An object with several names is copied once. Its other names, and soft links, are reported as links. The group is
+    marked as unfinished until all objects are copied; those that cannot be copied do not keep it so.
 
     Args:
         skip_broken: do not raise for objects that cannot be copied; they are in ``missing`` of the result.
@@ -77,11 +80,13 @@ def from_hdf5(
         records = RecordDimensions(h5py, (entry.item for entry in found if entry.kind == "dataset"))
         attributes, messages = attributes_of(source)
         attributes |= records.attributes("")
-        root = create_group(target, zarr_format=options.get("zarr_format", 3), attributes=attributes)
+        marked = {**attributes, UNFINISHED: {"command": "copy"}}
+        root = create_group(target, zarr_format=options.get("zarr_format", 3), attributes=marked)
         try:
             report.extend(f"/: {line}" for line in messages)
             for entry in objects(h5py, source, allow_external):
                 _copy_entry(h5py, entry, root, options, allow_external, report, records)
+            mark_complete(root.store, root.path)
         finally:
             if not isinstance(target, Store | Mapping | StoredNode):
                 root.store.close()  # completes a zip file
