@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -135,6 +137,147 @@ def test_no_command_prints_control_characters(
     assert "Traceback" not in errors
     assert status in (0, 1, 2, 3)
     assert output or errors or status == 0
+
+
+LONG = "a" * 10**6
+
+LONG_OBJECT = {LONG: LONG, "list": [LONG]}
+
+LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
+
+LONG_MULTISCALES = [
+    {
+        "name": LONG,
+        "axes": [{"name": LONG, "type": LONG, "unit": LONG}, {"name": "x", "type": "space", "unit": LONG}],
+        "datasets": [
+            {"path": LONG, "coordinateTransformations": [{"type": "scale", "scale": LONG}, {"type": LONG}]},
+            {"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [1, 1]}]},
+        ],
+    }
+]
+
+LONG_ARRAYS: dict[str, dict[str, Any]] = {
+    "array": {
+        "attributes": {**LONG_OBJECT, "units": LONG, "coordinates": LONG, "scale_factor": LONG},
+        "dimension_names": [LONG, f"{LONG}b"],
+        "codecs": [LITTLE, {"name": LONG, "must_understand": False}],
+        LONG: {"must_understand": False},
+    },
+    "data type": {"data_type": {"name": LONG, "configuration": LONG_OBJECT}},
+    "fields": {
+        "data_type": {
+            "name": "struct",
+            "configuration": {"fields": [{"name": LONG, "data_type": "uint16"}]},
+        },
+        "fill_value": {LONG: 0},
+    },
+    "codec": {"codecs": [{"name": LONG, "configuration": LONG_OBJECT}]},
+    "configuration": {"codecs": [LITTLE, {"name": "blosc", "configuration": {"cname": LONG, LONG: LONG}}]},
+    "keys": {"chunk_key_encoding": {"name": LONG}},
+    "grid": {"chunk_grid": {"name": LONG, "configuration": LONG_OBJECT}},
+    "fill value": {"fill_value": LONG},
+    "string": {"data_type": "string", "fill_value": LONG, "codecs": ["vlen-utf8"]},
+    "extension": {LONG: LONG},
+    "kind": {"node_type": LONG},
+    "transformers": {"storage_transformers": [{"name": LONG}]},
+}
+"""Members of the documents of arrays of format 3."""
+
+LONG_ATTRIBUTES: dict[str, dict[str, Any]] = {
+    "image": {"ome": {"version": "0.5", "multiscales": LONG_MULTISCALES, "labels": [LONG], **LONG_OBJECT}},
+    "version": {"ome": {"version": LONG, "multiscales": LONG_MULTISCALES}},
+    "plate": {"ome": {"version": "0.5", "plate": {"name": LONG, "wells": [{"path": LONG}], LONG: LONG}}},
+    "unfinished": {"zarrfs_unfinished": LONG_OBJECT},
+}
+
+LONG_V2: dict[str, dict[str, Any]] = {
+    "array": {LONG: LONG},
+    "data type": {"dtype": LONG},
+    "fields": {"dtype": [[LONG, "<u2"]], "fill_value": None},
+    "compressor": {"compressor": {"id": LONG, **LONG_OBJECT}},
+    "filters": {"filters": [{"id": "delta", "dtype": LONG}]},
+    "separator": {"dimension_separator": LONG},
+    "fill value": {"fill_value": LONG},
+}
+
+
+@pytest.fixture(scope="module")
+def long_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A hierarchy with documents in which the strings have a megabyte."""
+    path = tmp_path_factory.mktemp("long") / "s.zarr"
+    root = zarrfs.create_group(path, attributes=LONG_OBJECT)
+    for name, members in LONG_ARRAYS.items():
+        root.create_array(name, data=np.arange(12, dtype="u2").reshape(3, 4), chunks=(2, 2))
+        document = path / name / "zarr.json"
+        document.write_text(json.dumps({**json.loads(document.read_text()), **members}))
+    for name, attributes in LONG_ATTRIBUTES.items():
+        root.create_group(name, attributes=attributes).create_array("0", data=np.ones((3, 4), "u2"))
+    document = path / "zarr.json"
+    listed = {LONG: {"zarr_format": 3, "node_type": "group"}, "b": {"zarr_format": 3, "node_type": LONG}}
+    consolidated = {"kind": "inline", "must_understand": False, "metadata": listed}
+    (path / "consolidated").mkdir()
+    (path / "consolidated" / "zarr.json").write_text(
+        json.dumps({**json.loads(document.read_text()), "consolidated_metadata": consolidated})
+    )
+    group = zarrfs.create_group(path / "v2", zarr_format=2, attributes=LONG_OBJECT)
+    for name, members in LONG_V2.items():
+        group.create_array(
+            name, shape=4, dtype="<u2", attributes={**LONG_OBJECT, "_ARRAY_DIMENSIONS": [LONG]}
+        )
+        document = path / "v2" / name / ".zarray"
+        document.write_text(json.dumps({**json.loads(document.read_text()), **members}))
+    group = zarrfs.create_group(path / "n5", zarr_format="n5", attributes=LONG_OBJECT)
+    n5: dict[str, dict[str, Any]] = {
+        "dataType": {"dataType": LONG},
+        "axes": {"axes": [LONG], "units": [LONG]},
+    }
+    for name, members in n5.items():
+        group.create_array(name, shape=4, dtype="<u2")
+        document = path / "n5" / name / "attributes.json"
+        document.write_text(json.dumps({**json.loads(document.read_text()), **members}))
+    return path
+
+
+LONG_TEMPLATES = [
+    ("copy", "{store}", "{new}", "--skip-broken"),
+    ("copy", "{store}", "{new}.h5", "--skip-broken"),
+    ("convert", "{store}", "{new}", "--format", "n5", "--skip-broken"),
+    ("rechunk", "{store}", "{new}", "--chunks", "x=1", "--skip-broken"),
+    ("clean", "{store}", "--unreachable", "--dry-run"),
+    ("edit", "{store}", "--set", "a=1", "--dry-run"),
+    *(("export", "{store}", f"{{new}}{suffix}") for suffix in (".npy", ".tif", ".png", ".nrrd", ".h5")),
+]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_long_texts_in_documents_have_short_messages(
+    name: str, long_store: Path, tmp_path: Path, run_command: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Text functions that are not linear would exceed the time limit of a test."""
+    templates = [template for template in [*TEMPLATES, *LONG_TEMPLATES] if template[0] == name]
+    for number, template in enumerate(templates):
+        for member in ("", "array", "image", "v2/array"):
+            if member and not any("{store}" in word for word in template):
+                continue
+            words = [
+                word.replace(HOSTILE, LONG).format(
+                    store=f"{long_store}/{member}".rstrip("/"),
+                    new=tmp_path / f"{number} {member.replace('/', ' ')}",
+                    tmp=tmp_path,
+                )
+                for word in template
+            ]
+            stdout = io.TextIOWrapper(io.BytesIO(), write_through=True)
+            monkeypatch.setattr(sys, "stdout", stdout)  # cat writes bytes
+            status, _, errors = run_command(*words)
+            output = stdout.buffer.getvalue()
+            context = f"{template} of {member!r}: "
+            assert status in (0, 1, 2, 3), context
+            assert "unexpected error" not in errors, context + errors[:2000]
+            assert "Traceback" not in errors, context + errors[:2000]
+            assert max(map(len, errors.split("\n"))) < 5000, context
+            if name != "cat" and "--json" not in template:
+                assert max(map(len, output.split(b"\n"))) < 20_000, context
 
 
 def test_every_command_is_covered() -> None:

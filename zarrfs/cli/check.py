@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 import zarrfs
-from zarrfs.cli.console import MAX_LINE, print_json, safe
+from zarrfs.cli.console import print_json, safe
 from zarrfs.cli.values import location_options, parse_storage_options
 from zarrfs.errors import describe_error
 from zarrfs.ngff import Report, check_node
@@ -99,7 +99,5 @@ def _format_report(report: Report, label: str = "") -> str:
         messages = [message for message in report.messages if message.tier == tier]
         if messages:
             lines.append(f"\n{tier} ({description}):")
-            lines += [
-                safe(f"  {message.pointer or '/'}: {message.message}", MAX_LINE) for message in messages
-            ]
+            lines += [safe(f"  {message.pointer or '/'}: {message.message}") for message in messages]
     return "\n".join(lines)

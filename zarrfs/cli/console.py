@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from zarrfs.text import safe_text as safe
+from zarrfs.text import safe_text
 
 __all__ = [
     "print_attributes",
@@ -39,6 +39,11 @@ MAX_LINES = 2000
 OUTPUT_BUFFER_LENGTH = 1 << 16
 
 OUTPUT_SECONDS = 0.1
+
+
+def safe(text: str, limit: int = MAX_LINE) -> str:
+    """Return text from a store as one printable line of at most ``limit`` characters. See ``safe_text``."""
+    return safe_text(text, limit)
 
 
 def readable_bytes(nbytes: int | float) -> str:
@@ -93,12 +98,12 @@ def print_attributes(attributes: dict[str, Any]) -> None:
     for fragment in json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(attributes):
         *lines, text = (text + fragment).split("\n")
         for line in lines:
-            click.echo(safe(line, MAX_LINE))
+            click.echo(safe(line))
         count += len(lines)
         if count >= MAX_LINES:
             click.echo("... (truncated; --json prints all attributes)")
             return
-    click.echo(safe(text, MAX_LINE))
+    click.echo(safe(text))
 
 
 def print_properties(properties: Iterable[tuple[str, str | list[str]]]) -> None:
@@ -106,9 +111,9 @@ def print_properties(properties: Iterable[tuple[str, str | list[str]]]) -> None:
     rows = [(name, value if isinstance(value, list) else [value]) for name, value in properties]
     width = max((len(name) for name, _ in rows), default=0)
     for name, lines in rows:
-        click.echo(f"{click.style(name.ljust(width), fg='cyan')}  {safe(lines[0], MAX_LINE)}")
+        click.echo(f"{click.style(name.ljust(width), fg='cyan')}  {safe(lines[0])}")
         for line in lines[1:]:
-            click.echo(f"{'':{width}}  {safe(line, MAX_LINE)}")
+            click.echo(f"{'':{width}}  {safe(line)}")
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -10,7 +10,6 @@ import click
 
 import zarrfs
 from zarrfs.cli.console import (
-    MAX_LINE,
     print_attributes,
     print_json,
     print_properties,
@@ -214,7 +213,7 @@ def show_group(properties: dict[str, Any]) -> None:
         # Reasons are sentences, which would make a column of the table very wide.
         for member in members[:MAX_LISTED]:
             if "error" in member:
-                click.echo(safe(f"{member['name']}: {member['error']}", MAX_LINE))
+                click.echo(safe(f"{member['name']}: {member['error']}"))
     print_attributes(properties["attributes"])
 
 

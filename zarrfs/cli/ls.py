@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 import zarrfs
-from zarrfs.cli.console import MAX_LINE, print_json, print_table, safe
+from zarrfs.cli.console import print_json, print_table, safe
 from zarrfs.cli.tree import Hierarchy, Member, UnreadableMember, as_object, listed_array, member_object
 from zarrfs.cli.values import location_options, parse_storage_options
 from zarrfs.engine.nodes.unfinished import is_unfinished, unfinished_note
@@ -48,11 +48,11 @@ def command(location: str, path: str, as_json: bool, storage: tuple[str, ...]) -
         )
         note = unfinished_note(node)
     if note is not None:
-        click.echo(safe(f"{location}: {note}", MAX_LINE), err=True)
+        click.echo(safe(f"{location}: {note}"), err=True)
     # Reasons are sentences, which would make the columns of the table very wide.
     for name, item in entries:
         if isinstance(item, UnreadableMember):
-            click.echo(safe(f"{name}: {item.reason}", MAX_LINE), err=True)
+            click.echo(safe(f"{name}: {item.reason}"), err=True)
 
 
 def _kind(kind: str, is_unfinished: bool) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 import zarrfs
-from zarrfs.cli.console import MAX_LINE, print_json, print_lines, safe
+from zarrfs.cli.console import print_json, print_lines, safe
 from zarrfs.cli.garbage import garbage_collection_paused
 from zarrfs.cli.values import location_options, parse_storage_options
 from zarrfs.engine.model import ArraySpec
@@ -157,7 +157,7 @@ class Hierarchy:
         entries = list(self.members(group))
         for position, (name, member) in enumerate(entries):
             last = position == len(entries) - 1
-            head = f"{indent}{'└── ' if last else '├── '}{safe(name, MAX_LINE)}"
+            head = f"{indent}{'└── ' if last else '├── '}{safe(name)}"
             if isinstance(member, ListedArray):
                 yield head + member.suffix
                 continue

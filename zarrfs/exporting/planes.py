@@ -54,13 +54,13 @@ def write_planes(
             f"{array.name} cannot be written as {suffix}: its data type is {array.spec.data_type.name}, "
             f"expected {expected}"
         )
-    leading = _leading(presented, suffix)
-    lengths = array.shape[:leading]
-    count = int(np.prod(lengths, dtype=object))
-    if min(array.shape, default=0) == 0 or array.ndim - leading < 2:
+    if array.ndim < 2 or min(array.shape) == 0:
         raise UnsupportedError(
             f"{array.name} cannot be written as {suffix}: shape {array.shape} has no planes"
         )
+    leading = _leading(presented, suffix)
+    lengths = array.shape[:leading]
+    count = int(np.prod(lengths, dtype=object))
     if count > MAX_PLANES:
         raise UnsupportedError(f"{array.name} has {count} planes; at most {MAX_PLANES} files are written")
     names = [axis.name or "" for axis in presented.geometry.axes[:leading]]

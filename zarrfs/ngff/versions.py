@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from zarrfs.text import MAX_VALUE, safe_text
+
 __all__ = ["VersionChange", "for_zarr_format"]
 
 VERSIONED = ("plate", "well", "image-label")
@@ -48,7 +50,7 @@ def _to_0_5(attributes: Mapping[str, Any], name: str) -> VersionChange:
         return VersionChange(dict(attributes))
     versions = {_version(part) for part in _versioned(ngff)} - {None, "0.4"}
     if versions or not all(_has_axes(item) for item in ngff.get("multiscales", ())):
-        found_versions = ", ".join(sorted(map(str, versions))) or "before 0.4"
+        found_versions = safe_text(", ".join(sorted(map(str, versions))) or "before 0.4", MAX_VALUE)
         return VersionChange(
             dict(attributes), f"OME-NGFF {found_versions} is unchanged: only 0.4 can be converted to 0.5"
         )
@@ -68,7 +70,8 @@ def _to_0_4(attributes: Mapping[str, Any], name: str) -> VersionChange:
         return VersionChange(dict(attributes))
     if ome.get("version") != "0.5":
         return VersionChange(
-            dict(attributes), f"OME-NGFF {ome.get('version')} is unchanged: only 0.5 can be converted to 0.4"
+            dict(attributes),
+            f"OME-NGFF {safe_text(str(ome.get('version')), MAX_VALUE)} is unchanged: only 0.5 can be converted to 0.4",
         )
     ngff = {}
     for key, value in ome.items():

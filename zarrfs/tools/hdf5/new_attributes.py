@@ -20,6 +20,9 @@ __all__ = ["BOOL_MARK", "dataset_attributes", "set_attributes"]
 BOOL_MARK = {"dtype": "bool"}
 """The attribute by which xarray recognizes booleans, which netCDF does not have."""
 
+MAX_NAME_NBYTES = (1 << 16) - 2
+"""The maximum length of the name of an attribute: the field for it, with the terminating NUL, has two bytes."""
+
 
 def dataset_attributes(array: Array, is_netcdf: bool) -> dict[str, Any]:
     """Return the attributes of an array in the convention of netCDF: without dimension names, and with ``_FillValue``
@@ -47,10 +50,14 @@ def set_attributes(target: Any, attributes: Mapping[str, Any], is_netcdf: bool) 
     for key, value in attributes.items():
         if key in RESERVED_ATTRIBUTES:
             continue
+        if len(key.encode(errors="surrogatepass")) > MAX_NAME_NBYTES:
+            raise UnsupportedError(
+                f"HDF5 cannot store the attribute {short_repr(key)}: its name is longer than {MAX_NAME_NBYTES:,} bytes"
+            )
         converted = _attribute_value(value)
         try:
             target.attrs[key] = _netcdf_value(converted) if is_netcdf else converted
-        except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        except (TypeError, ValueError, OverflowError, RuntimeError, KeyError) as error:
             raise UnsupportedError(f"HDF5 cannot store the attribute {short_repr(key)}: {error}") from error
 
 
