@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import zarrfs
 from zarrfs.cli.main import main
-from zarrfs.errors import NodeExistsError, StoreError
+from zarrfs.errors import NodeExistsError, OptionError, StoreError
 from zarrfs.storage import MemoryStore
 from zarrfs.testing import FailingStore
 from zarrfs.tools import Problem, convert, verify
@@ -218,6 +218,57 @@ def test_hierarchies_are_compared_array_by_array(tmp_path: Path) -> None:
         ("d", "different"),
     ]
     assert "expected shape (20, 30)" in problems[0].message
+
+
+FORMATS: list[Any] = [2, 3, "n5"]
+
+
+@pytest.mark.parametrize("target", FORMATS)
+@pytest.mark.parametrize("source", FORMATS)
+def test_the_metadata_of_copies_are_equal_and_each_change_is_found(source: Any, target: Any) -> None:
+    group = zarrfs.create_group(MemoryStore(), zarr_format=source, attributes={"title": "t"})
+    names = ["y", "x"]
+    for name, fill in (("a", 0), ("b", 7)):
+        array = group.create_array(
+            f"g/{name}", shape=(4, 3), dtype="f4", chunks=(2, 3), dimension_names=names
+        )
+        array.attrs["units"] = "K"
+        if source != "n5":
+            group.create_array(
+                f"g/{name}_fill", data=VALUES, chunks=(8, 8), fill_value=fill, dimension_names=names
+            )
+    if source != "n5":
+        group.create_array("nan", shape=4, dtype="f4", fill_value=np.nan, dimension_names=["x"])
+        axes = [{"name": name, "type": "space"} for name in names]
+        scale = [{"type": "scale", "scale": [1, 1]}]
+        image = [{"axes": axes, "datasets": [{"path": "0", "coordinateTransformations": scale}]}]
+        ome = {"multiscales": [{**image[0], "version": "0.4"}]} if source == 2 else {}
+        attributes = ome or {"ome": {"version": "0.5", "multiscales": image}}
+        group.create_group("image", attributes=attributes).create_array("0", data=VALUES)
+    copy = MemoryStore()
+    convert(group.store, copy, zarr_format=target)
+    for one, other in ((group.store, copy), (copy, group.store)):
+        assert verify(one, other, metadata=True).problems == []
+    changed = zarrfs.open_group(copy, mode="r+")
+    changed["g/a"].attrs["units"] = "m"
+    changed.attrs["new"] = 1
+    changed.create_group("more")
+    if source != "n5":
+        changed["image"].attrs["x"] = 1
+    assert verify(group.store, copy).problems == []
+    found = {p.path: p.message.partition(": ")[2] for p in verify(group.store, copy, metadata=True).problems}
+    expected = {
+        "/": "the attribute 'new' exists only there",
+        "g/a": "attribute 'units': expected 'm', found 'K'",
+        "more": "",
+        **({"image": "the attribute 'x' exists only there"} if source != "n5" else {}),
+    }
+    assert found.keys() == expected.keys()
+    assert all(expected[path] in message for path, message in found.items())
+    swapped = verify(copy, group.store, metadata=True).problems
+    assert {problem.path for problem in swapped} == expected.keys()
+    with pytest.raises(OptionError, match="needs another location"):
+        verify(copy, metadata=True)
 
 
 def test_unreadable_metadata_is_a_problem_of_the_member_only(tmp_path: Path) -> None:

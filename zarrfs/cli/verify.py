@@ -18,6 +18,11 @@ MAX_LINES = 1000
 @click.command(short_help="Decode every chunk and report the broken ones.")
 @click.argument("location")
 @click.argument("other", required=False)
+@click.option(
+    "--metadata",
+    is_flag=True,
+    help="With OTHER: also compare groups, attributes, dimension names and fill values.",
+)
 @click.option("--strict", is_flag=True, help="Exit with 1 for missing chunks as well.")
 @click.option(
     "--report", "report_file", metavar="FILE", help="Write the problems to this file as JSON lines."
@@ -35,6 +40,7 @@ MAX_LINES = 1000
 def command(
     location: str,
     other: str | None,
+    metadata: bool,
     strict: bool,
     report_file: str | None,
     resume: bool,
@@ -62,12 +68,15 @@ def command(
       zarrfs verify image.zarr
       zarrfs verify image.zarr s3://bucket/image.zarr --report verify.jsonl
     """
+    if metadata and other is None:
+        raise click.UsageError("--metadata needs OTHER, whose metadata are compared")
     if resume and report_file is None:
         raise click.UsageError("--resume needs the --report file of the interrupted run")
     with progress_bar("with --resume" if report_file else None) as progress:
         report = verify(
             location,
             other,
+            metadata=metadata,
             report_file=report_file,
             resume=resume,
             memory=memory,

@@ -15,7 +15,7 @@ from zarrfs.engine.nodes.unfinished import is_unfinished, unfinished_note
 from zarrfs.engine.open import Location
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.parallel import CORES, for_each
-from zarrfs.errors import ServerError, StoreError, ZarrError
+from zarrfs.errors import OptionError, ServerError, StoreError, ZarrError
 from zarrfs.tools.copying.block_grid import ChunkCoords, Coords
 from zarrfs.tools.copying.cluster.connection import check_task_timeout, connect_cluster
 from zarrfs.tools.copying.cluster.executor import ClusterExecutor
@@ -26,6 +26,7 @@ from zarrfs.tools.copying.stored_keys import ArrayKeys, foreign_keys, have_equal
 from zarrfs.tools.copying.walking import walk
 from zarrfs.tools.verification.batches import VerifyBatch
 from zarrfs.tools.verification.journal import BatchKey, Journal
+from zarrfs.tools.verification.metadata import array_differences, axes_of_members, group_differences
 from zarrfs.tools.verification.missing import missing_between
 from zarrfs.tools.verification.problems import Problem, VerificationReport
 
@@ -50,6 +51,7 @@ def verify(
     location: Location,
     other: Location | None = None,
     *,
+    metadata: bool = False,
     report_file: str | os.PathLike[str] | None = None,
     resume: bool = False,
     memory: int = MEMORY,
@@ -61,12 +63,14 @@ def verify(
 ) -> VerificationReport:
     """Decode every stored chunk of an array, or of all arrays of a hierarchy, and return the problems that were found.
 
-    With ``other``, the metadata (shape and data type) and values of each array are compared with those of the array at
+    With ``other``, the shape, data type and values of each array are compared with those of the array at
     the same path there, and the bytes of files that belong to no node with those of the same name. Arrays and files
     that exist only there are reported. Nothing is written to either location. Stores that cannot list are not searched
     for such files.
 
     Args:
+        metadata: also compare attributes, dimension names and units, and fill values with those of ``other``, and the
+            groups. In another format they are those that a copy would have.
         report_file: a file to which problems are written in the course of the run, as JSON lines.
         resume: continue an interrupted run with the same ``report_file``. Chunks that it lists are not read again.
         memory: the bytes of decoded values per thread, unless one chunk needs more.
@@ -78,10 +82,13 @@ def verify(
         task_timeout: the time limit in seconds for one task on a worker of ``dask``; None: no limit. A worker that
             exceeds it counts as hanging, and its tasks run on other workers.
 
-    Raises the errors of ``open``, NodeExistsError if the report file exists and ``resume`` is False, and StoreError if
-    it cannot be written, or if the cluster was lost. Problems of the data are not raised.
+    Raises the errors of ``open``, NodeExistsError if the report file exists and ``resume`` is False, StoreError if it
+    cannot be written, or if the cluster was lost, and OptionError for ``metadata`` without ``other``. Problems of the
+    data are not raised.
     """
     check_task_timeout(dask, task_timeout)
+    if metadata and other is None:
+        raise OptionError(f"{option('metadata')} needs another location, whose metadata are compared")
     own, others = split_options(
         storage_options, location, location if other is None else other, both_external=True
     )
@@ -106,7 +113,7 @@ def verify(
             with closing(Journal(report_file, header, resume)) as journal:
                 if cluster is not None:
                     cluster.check_readable(*(opened for opened in (node, compared) if opened is not None))
-                run = _Run(journal, memory, progress, cluster)
+                run = _Run(journal, memory, progress, cluster, metadata)
                 run.verify(node, compared)
                 run.report.workers = {} if cluster is None else cluster.statistics
                 run.report.problems.sort(key=lambda problem: (problem.path, problem.chunk or ()))
@@ -122,12 +129,19 @@ class _Run:
     """One verification."""
 
     def __init__(
-        self, journal: Journal, memory: int, progress: Progress | None, cluster: ClusterExecutor | None
+        self,
+        journal: Journal,
+        memory: int,
+        progress: Progress | None,
+        cluster: ClusterExecutor | None,
+        compares_metadata: bool,
     ) -> None:
         self.journal = journal
         self.memory = memory
         self.progress = progress
         self.cluster = cluster
+        self.compares_metadata = compares_metadata
+        self.axes: dict[str, tuple[str, ...]] = {}
         self.report = VerificationReport()
 
     def verify(self, node: Array | Group, other: Array | Group | None) -> None:
@@ -141,6 +155,8 @@ class _Run:
                 self._compare_files(_Nodes(node), _Nodes(other))
             return
         nodes = _Nodes(node)
+        if isinstance(other, Group):
+            self._compare_groups("", node, other)
         for path, member in walk(node):
             nodes.add(path, member)
             if isinstance(member, Exception):
@@ -151,6 +167,8 @@ class _Run:
                 self.report.problems.append(Problem(path, "unfinished", message))
             if isinstance(member, Array):
                 self._verify_array(path, member, self._counterpart(path, other))
+            elif self.compares_metadata:
+                self._compare_groups(path, member, self._counterpart(path, other))
         if isinstance(other, Group):
             others = _Nodes(other)
             for path, member in walk(other):
@@ -158,10 +176,28 @@ class _Run:
                 if isinstance(member, Array) and not isinstance(nodes.members.get(path), Array):
                     message = f"the array exists only in {other.store.url}"
                     self.report.problems.append(Problem(path, "different", message))
+                elif self.compares_metadata and isinstance(member, Group) and path not in nodes.members:
+                    message = f"the group exists only in {other.store.url}"
+                    self.report.problems.append(Problem(path, "different", message))
             self._compare_files(nodes, others)
         elif other is not None:
             message = f"a group is compared with the array {other.name} in {other.store.url}"
             self.report.problems.append(Problem("/", "different", message))
+
+    def _compare_groups(self, path: str, group: Group, other: Array | Group | Problem | None) -> None:
+        """Compare the metadata of two groups. That of the arrays below them can depend on it."""
+        if not self.compares_metadata or isinstance(other, Array):
+            return  # an array that exists only at the other location is reported
+        if isinstance(other, Problem):
+            self.report.problems.append(other)
+        elif other is not None:
+            self.axes |= {**axes_of_members(other, path), **axes_of_members(group, path)}
+            self._report_differences(path, group_differences(group, other), other)
+
+    def _report_differences(self, path: str, differences: list[str], other: Array | Group) -> None:
+        if differences:
+            message = f"the metadata differ from those in {other.store.url}: {'; '.join(differences)}"
+            self.report.problems.append(Problem(path or "/", "different", message))
 
     def _compare_files(self, nodes: _Nodes, others: _Nodes) -> None:
         """Compare the files that belong to no node. Those below members that cannot be read are omitted."""
@@ -200,7 +236,7 @@ class _Run:
         try:
             return other[path]
         except (ZarrError, KeyError) as error:
-            return Problem(path, "different", f"the other array cannot be opened: {_message(error)}")
+            return Problem(path, "different", f"its counterpart cannot be opened: {_message(error)}")
 
     def _verify_array(self, path: str, array: Array, other: Array | Group | Problem | None) -> None:
         report = self.report
@@ -208,6 +244,9 @@ class _Run:
         compared = None
         if isinstance(other, Array) and _type_of(other) == _type_of(array):
             compared = other
+            if self.compares_metadata:
+                differences = array_differences(array, other, self.axes.get(path))
+                self._report_differences(path, differences, other)
         elif isinstance(other, Problem):
             report.problems.append(other)
         elif other is not None:
