@@ -28,6 +28,7 @@ from zarrfs.engine.parallel import limit_threads
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import (
+    ChunkDecodeError,
     IncompleteCopyError,
     MetadataError,
     NodeExistsError,
@@ -728,3 +729,38 @@ def test_a_replaced_array_stays_complete_if_the_copy_is_killed(tmp_path: Path) -
     array = zarrfs.open_array(tmp_path / "t.zarr")
     assert array.shape == (5,)
     assert unfinished_note(array) is None
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_group_whose_arrays_were_not_replaced_stays_complete(zarr_format: Any, tmp_path: Path) -> None:
+    """A failure after the first array leaves a mixture, which is unfinished."""
+    source = zarrfs.create_group(tmp_path / "s.zarr")
+    for name in ("a", "b"):
+        source.create_array(name, data=np.arange(1, 9), chunks=(2,))
+    for damaged in ("a", "b"):
+        target = MemoryStore()
+        convert(tmp_path / "s.zarr", target, zarr_format=zarr_format, chunks=(4,))
+        before = {key: bytes(target.get(key) or b"") for key in target.list_prefix()}
+        chunk = tmp_path / "s.zarr" / damaged / "c/0"
+        content = chunk.read_bytes()
+        chunk.write_bytes(b"damaged")
+        with pytest.raises(ChunkDecodeError):
+            convert(tmp_path / "s.zarr", target, zarr_format=zarr_format, chunks=(8,), if_exists="replace")
+        chunk.write_bytes(content)
+        after = {key: bytes(target.get(key) or b"") for key in target.list_prefix()}
+        if damaged == "a":
+            assert after == before
+        else:
+            assert unfinished_note(zarrfs.open(target)) is not None
+            assert zarrfs.open_array(target, "a").chunks == (8,)
+            with pytest.raises(StoreError):
+                convert(tmp_path / "s.zarr", _refusing(target), zarr_format=zarr_format, if_exists="replace")
+            assert unfinished_note(zarrfs.open(target)) is not None
+
+
+def _refusing(store: MemoryStore) -> FailingStore:
+    """Return a store that does not store chunks."""
+    return FailingStore(
+        store,
+        lambda method, key: StoreError("full") if method == "set" and key[-1].isdigit() else None,
+    )

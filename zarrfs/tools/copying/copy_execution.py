@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 
 from zarrfs.engine.cache import ChunkCache
@@ -19,7 +19,7 @@ from zarrfs.engine.nodes.unfinished import is_unfinished
 from zarrfs.engine.parallel import CORES, for_each
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.errors import MetadataError, StoreError
+from zarrfs.errors import MetadataError, StoreError, ZarrError
 from zarrfs.tools.consolidation import consolidate_group
 from zarrfs.tools.copying.block_grid import Block, ChunkCoords, Coords
 from zarrfs.tools.copying.copy_plan import (
@@ -55,12 +55,13 @@ def execute_copy(plan: CopyPlan, store: Store, path: str, options: CopyOptions) 
     options.executor.check(top, store)
     if options.if_exists == "replace" and group_replaces_array(top, store, path):
         with replacing(store, path) as staging_store:
-            _run_plan(plan, staging_store, options)
+            _run_plan(plan, staging_store, options, [])
             _consolidate(plan, staging_store)
     elif first.replaces or (isinstance(top, Array) and first.spec is None):
-        _run_plan(plan, store, options)  # the existing array stays complete
+        _run_plan(plan, store, options, [])  # the existing array stays complete
     else:
-        _run_plan(replace(plan, steps=[_marked(first, store), *plan.steps[1:]]), store, options)
+        with _marked(first, store) as (marked_first, changed):
+            _run_plan(replace(plan, steps=[marked_first, *plan.steps[1:]]), store, options, changed)
         if not is_unfinished(top.attrs):
             mark_complete(store, path)
         # Consolidated metadata of format 2 contain the attributes of their group, and so the mark.
@@ -72,13 +73,26 @@ def execute_copy(plan: CopyPlan, store: Store, path: str, options: CopyOptions) 
             check_presence(store, step.path, "copied", "delete what is left, and copy again")
 
 
-def _marked(step: CopyStep, store: Store) -> CopyStep:
-    """Return the step of the top node, with which it is created as an unfinished one; an existing node is marked."""
-    if formats.read_kind(store, step.path) is not None:
-        mark_existing(store, step.path, UNFINISHED_COPY)
-    elif step.spec is not None:
-        return replace(step, spec=marked(step.spec, UNFINISHED_COPY))
-    return step
+@contextmanager
+def _marked(step: CopyStep, store: Store) -> Iterator[tuple[CopyStep, list[str]]]:
+    """Mark the top node as unfinished: yield the step that creates it as such, or mark the existing node.
+
+    The caller adds the paths of what it changes to the list that is yielded. If it fails before any change, an existing
+    node that was complete still is, and its mark is removed.
+    """
+    existing = formats.read_node(store, step.path, use_consolidated=False)
+    if existing is None:
+        yield step if step.spec is None else replace(step, spec=marked(step.spec, UNFINISHED_COPY)), []
+        return
+    mark_existing(store, step.path, UNFINISHED_COPY)
+    changed: list[str] = []
+    try:
+        yield step, changed
+    except BaseException:
+        if not changed and not is_unfinished(existing.attributes):
+            with suppress(ZarrError):  # the first error is raised
+                mark_complete(store, step.path)
+        raise
 
 
 def _warn_of_changes(plan: CopyPlan, store: Store, path: str) -> None:
@@ -115,12 +129,14 @@ def _estimate(
     return estimate_block_copy(source, target, blocks, samples, CORES, cache_nbytes=options.memory)
 
 
-def _run_plan(plan: CopyPlan, store: Store, options: CopyOptions) -> None:
+def _run_plan(plan: CopyPlan, store: Store, options: CopyOptions, changed: list[str]) -> None:
+    """Run all steps, and add the paths of the nodes and files to ``changed`` that differ from then on."""
     top = plan.steps[0]
     if top.spec is not None:
         # The groups above all other nodes of the plan are in the plan.
         new_nodes.create_ancestors(store, top.path, top.spec.zarr_format)
-    _run_steps(plan.steps, store, options)
+    _run_steps(plan.steps, store, options, changed)
+    changed += plan.files
     _copy_files(plan, store, options)
 
 
@@ -132,12 +148,15 @@ def _consolidate(plan: CopyPlan, store: Store) -> None:
             consolidate_group(Group(store, path, spec, ChunkCache(0), False))
 
 
-def _run_steps(steps: Sequence[CopyStep], store: Store, options: CopyOptions) -> None:
+def _run_steps(steps: Sequence[CopyStep], store: Store, options: CopyOptions, changed: list[str]) -> None:
     for step in steps:
         if isinstance(step.node, Group):
             if isinstance(step.spec, GroupSpec) and formats.read_kind(store, step.path) is None:
+                changed.append(step.path)
                 formats.write_node(store, step.path, step.spec)
             continue
+        if step.spec is not None and not step.replaces:
+            changed.append(step.path)
         # The existing array is deleted after the copy is complete.
         with (
             replacing(store, step.path) if step.replaces else nullcontext(store) as target_store,
@@ -150,6 +169,8 @@ def _run_steps(steps: Sequence[CopyStep], store: Store, options: CopyOptions) ->
                 )
             if options.verify:
                 _verify(step, target_store, options)
+        if step.replaces:
+            changed.append(step.path)
 
 
 def _copy_files(plan: CopyPlan, store: Store, options: CopyOptions) -> None:
