@@ -720,6 +720,17 @@ def test_an_unfinished_member_is_named_and_its_copy_is_unfinished(
     assert "unfinished" in command("info", tmp_path / "t.zarr").stdout
 
 
+def test_the_note_of_a_node_on_a_server_reads_one_document_above_it() -> None:
+    group = zarrfs.create_group(MemoryStore(), attributes={"zarrfs_unfinished": {"command": "copy"}})
+    group.create_array("a/b/c/d", shape=1, dtype="u1")
+    store = CountingStore(group.store)
+    store.concurrency = 8
+    node = zarrfs.open(store, "a/b/c/d")
+    store.reset()
+    assert "it belongs to memory://" in (unfinished_note(node) or "")
+    assert {key.rpartition("/")[0] for key in store.keys} == {""}
+
+
 def test_a_replaced_array_stays_complete_if_the_copy_is_killed(tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "s.zarr", data=np.arange(1, 9), chunks=(2,))
     zarrfs.create_array(tmp_path / "t.zarr", data=np.arange(5))

@@ -5,6 +5,7 @@ used.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import signal
@@ -22,6 +23,7 @@ import distributed
 import numpy as np
 import pytest
 import tensorstore
+import xarray
 import zarr
 
 import zarrfs
@@ -92,6 +94,30 @@ def assert_equal_arrays(one: Path, other: Any) -> None:
     for path, node in remaining.items():
         if isinstance(node, zarrfs.Array):
             assert np.array_equal(node[...], second[path][...])
+
+
+def test_xarray_opens_many_datasets_on_a_cluster(client: distributed.Client, tmp_path: Path) -> None:
+    """``parallel=True`` opens them on the workers, which send the datasets back. Workers keep what they import."""
+    stores = [tmp_path / f"{number}.zarr" for number in range(3)]
+    for number, path in enumerate(stores):
+        group = zarrfs.create_group(path)
+        group.create_array("a", data=DATA + number, chunks=(8, 9), dimension_names=["y", "x"])
+        group.create_array("y", data=np.arange(40) + 40 * number, dimension_names=["y"])
+    document = {"zarr_format": 2, "shape": [2], "chunks": [2], "dtype": "|u1", "order": "C", "fill_value": 0}
+    references = {
+        ".zgroup": '{"zarr_format": 2}',
+        "a/.zarray": json.dumps({**document, "compressor": None, "filters": None}),
+        "a/.zattrs": '{"_ARRAY_DIMENSIONS": ["x"]}',
+        "a/0": "base64:AQI=",
+    }
+    in_memory = {"storage_options": {"fo": {"version": 1, "refs": references}}}
+    with client.as_current():
+        for _ in range(2):
+            options = {"engine": "zarrfs", "parallel": True, "access": zarrfs.Access(fill_missing=False)}
+            with xarray.open_mfdataset(stores, **options) as opened:
+                assert np.array_equal(opened.a, np.concatenate([DATA + number for number in range(3)]))
+            with xarray.open_mfdataset(["reference://"], **options, **in_memory) as opened:
+                assert opened.a.values.tolist() == [1, 2]
 
 
 def test_a_pyramid_equals_a_pyramid_by_threads(address: str, tmp_path: Path) -> None:

@@ -36,14 +36,15 @@ def is_unfinished(attributes: Mapping[str, Any]) -> bool:
 def unfinished_note(node: StoredNode[Any]) -> str | None:
     """Return a sentence about the node if it, or a group above it, is not complete, and None otherwise.
 
-    Reads the documents of the groups above it: in its store, and in the directories above a local store.
+    Reads the documents of the groups above it: in its store, and in the directories above a local store. If the store
+    is on a server, only that of the root, because each group needs requests.
     """
     if is_unfinished(node.attrs):
         return f"unfinished: {NOTE}"
     store, path = node.store, node.path
     try:
         while path:
-            path = path.rpartition("/")[0]
+            path = path.rpartition("/")[0] if store.concurrency == 1 else ""
             if _marks(store, path):
                 return f"unfinished: it belongs to {store.url}{f'/{path}' if path else ''}; {NOTE}"
         root = store.root if isinstance(store, LocalStore) else ""

@@ -38,13 +38,13 @@ class LazyArray(BackendArray):
     """An array that is read when it is indexed. Only the chunks of the selection are read."""
 
     def __init__(self, array: Array) -> None:
-        self.array = array
+        self._array = array  # xarray examines an attribute named array
         self.shape = array.shape
         text = array.spec.data_type.name == "string" and STRING_TYPE is not None
         self.dtype: np.dtype[Any] = STRING_TYPE() if text and STRING_TYPE is not None else array.dtype
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        array = self.array
+        array = self._array
         if isinstance(key, indexing.VectorizedIndexer):
             read = array.get_coordinate_selection
             support = indexing.IndexingSupport.VECTORIZED
