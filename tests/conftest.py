@@ -140,6 +140,21 @@ def shared_data() -> Path:
     return directory
 
 
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 3 MiB."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small file system")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode:
+        pytest.skip(f"a tmpfs cannot be mounted here: {result.stderr.strip()}")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
 class _RecordingHandler(logging.Handler):
     """Records the messages of level WARNING and above."""
 

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -367,20 +366,6 @@ def test_a_file_size_limit_is_one_error_and_leaves_no_file(limit: int, tmp_path:
     assert (result.returncode, result.stderr.count("\n")) == (1, 1), result.stderr
     assert "y.h5 cannot be written: File too large; the incomplete file was removed" in result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["s.zarr"]
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small file system")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if result.returncode:
-        pytest.skip(f"a tmpfs cannot be mounted here: {result.stderr.strip()}")
-    yield disk
-    subprocess.run(["umount", str(disk)], check=True)
 
 
 def test_a_full_disk_is_one_error_and_leaves_no_file(small_disk: Path, tmp_path: Path) -> None:

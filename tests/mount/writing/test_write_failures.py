@@ -84,7 +84,8 @@ def test_bytes_that_cannot_be_stored_before_the_mount_ends_are_reported(
     handle = operations.open("/img.raw", os.O_RDWR)
     operations.write("/img.raw", b"abc", 100, handle)
     operations.destroy("/")
-    assert "/img: the written data of 1 chunks is lost ((0, 0, 1))" in caplog.text
+    assert "/img: the data written to 1 chunks of the array are lost ((0, 0, 1))" in caplog.text
+    assert len(operations.lost) == 1
 
 
 def test_a_corrupt_chunk_is_not_replaced_by_a_partial_write(caplog: pytest.LogCaptureFixture) -> None:
@@ -110,7 +111,7 @@ def test_an_array_that_is_removed_by_another_program_is_reported(caplog: pytest.
     assert errno_of(operations.flush, "/img.raw", handle) == errno.EIO
     operations.destroy("/")
     assert list(store.list_prefix("img")) == []
-    assert "is lost" in caplog.text
+    assert "are lost" in caplog.text
 
 
 @pytest.mark.parametrize("layout", ["uncompressed", "compressed", "sharded"])

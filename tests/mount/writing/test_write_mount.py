@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import mmap
 import os
+import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import zarrfs
-from tests.mount.mounted import BINDINGS, is_library_missing, mounted, needs_fuse
+from tests.mount.mounted import BINDINGS, is_library_missing, mounted, needs_fuse, zarrfs_command
 from tests.mount.writing.endurance import LAYOUTS, make_store, random_writes, stored_differences
+from tests.processes import TIMEOUT
 from tests.programs import find_program, require_program
 from zarrfs.mount import unmount
 from zarrfs.mount.system.mount_table import is_mounted
@@ -384,3 +389,55 @@ def test_unmounting_stores_what_was_written(store: Path, tmp_path: Path) -> None
         while is_mounted(str(mnt)):
             pass
     assert bytes(zarrfs.open_array(store, "img").read_bytes(5, 3)) == b"abc"
+
+
+def fill_disk(disk: Path) -> None:
+    """Write to a file of a disk until it is full."""
+    with open(disk / "filler", "wb", buffering=0) as filler, suppress(OSError):
+        while filler.write(bytes(1 << 12)):
+            pass
+
+
+@pytest.mark.parametrize("way", ["umount", "SIGTERM", "SIGKILL", "state"])
+def test_data_that_a_full_disk_cannot_hold_are_named_when_the_mount_ends(
+    way: str, small_disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = small_disk if way == "state" else tmp_path
+    monkeypatch.setenv("XDG_STATE_HOME", str(state / "state"))
+    data = np.zeros((64, 64), "u1")
+    root = zarrfs.create_group(small_disk / "a.zarr")
+    root.create_array("sub/img", shape=data.shape, dtype="u1", chunks=(64, 64), compressors=None)
+    mnt = tmp_path / "mnt"
+    with mounted(small_disk / "a.zarr", mnt, "--rw") as mount:
+        (record,) = (state / "state" / "zarrfs" / "mounts").iterdir()
+        process = json.loads(record.read_text())["pid"]
+        fill_disk(small_disk)
+        handle = os.open(mount / "sub" / "img.raw", os.O_RDWR)
+        os.pwrite(handle, b"lost", 0)
+        with pytest.raises(OSError, match="No space left"):
+            os.close(handle)
+        (mount / "temporary.npy~").write_bytes(b"x")
+        assert (mount / "sub" / "img.raw").read_bytes()[:4] == b"lost"
+        if way in ("SIGTERM", "SIGKILL"):
+            ending = os.pidfd_open(process)
+            os.kill(process, signal.Signals[way])
+            select.select([ending], [], [], TIMEOUT)
+            os.close(ending)
+        done = zarrfs_command("umount", mnt)
+        assert not is_mounted(str(mnt))
+    log = (tmp_path / "mnt.log").read_text()
+    if way == "SIGKILL":
+        assert done.returncode == 0
+        assert "its process was killed; data that were written last may not be stored" in done.stderr
+        return
+    assert done.returncode == 1
+    assert "temporary" not in done.stderr
+    if way == "state":
+        assert f"the process {process} of the mount ended without stating" in done.stderr
+    else:
+        lost = "/sub/img: the data written to 1 chunks of the array are lost ((0, 0)): "
+        assert lost in done.stderr
+        assert "No space left" in done.stderr
+        assert lost in log
+    assert not record.exists()
+    assert "is not a zarrfs mount" in zarrfs_command("umount", mnt).stderr

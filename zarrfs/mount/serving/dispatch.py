@@ -296,6 +296,13 @@ class Dispatcher:
                 for operations in self._sources:
                     operations.destroy(path)
 
+    @property
+    def lost(self) -> list[str]:
+        """Descriptions of written data that could not be stored and are lost."""
+        return [
+            description for operations in self._sources for description in getattr(operations, "lost", ())
+        ]
+
 
 def _method(operations: Any, name: str) -> Callable[..., Any]:
     method: Callable[..., Any] | None = getattr(operations, name, None)

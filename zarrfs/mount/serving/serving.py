@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MountError, ZarrError
@@ -24,7 +25,14 @@ from zarrfs.mount.serving.sources import absolute_location
 from zarrfs.mount.serving.statistics import MountDescription, prometheus_text
 from zarrfs.mount.system.mount_table import SUBTYPE, is_mounted
 from zarrfs.mount.system.mountpoints import prepare_mountpoint
-from zarrfs.mount.system.records import MountRecord, boot_identifier, remove_record, start_time, write_record
+from zarrfs.mount.system.records import (
+    MountRecord,
+    boot_identifier,
+    lost_error,
+    remove_record,
+    start_time,
+    write_record,
+)
 from zarrfs.mount.system.unmounting import unmount
 from zarrfs.text import safe_text
 
@@ -65,8 +73,8 @@ def serve(
     initialized the mount. A mount point that was created for the mount (``is_created``) is removed afterwards. If
     requests are in progress after the unmount that do not end, the process exits.
 
-    Raises ZarrError if a store cannot be opened or the mount fails. It must be called on the main thread, because it
-    handles signals.
+    Raises ZarrError if a store cannot be opened, the mount fails, or written data are lost. It must be called on the
+    main thread, because it handles signals.
     """
     given = [location] if isinstance(location, str | Store) else list(location)
     locations = [absolute_location(each) if isinstance(each, str) else each for each in given]
@@ -86,6 +94,7 @@ def serve(
             filesystem.close()
     finally:
         ending.finish()
+    ending.check()
 
 
 def _run(
@@ -103,7 +112,10 @@ def _run(
     def mark_ready() -> None:
         nonlocal is_ready
         is_ready = True
-        write_record(_record(statistics.description, ending.is_created, str(arguments["subtype"])))
+        ending.record = _record(
+            statistics.description, ending.is_created, str(arguments["subtype"]), options.writable
+        )
+        write_record(ending.record)
         ready()
         threading.Thread(target=_prepare_reading, name="zarrfs-prepare").start()
 
@@ -117,6 +129,7 @@ def _run(
     )
     # After a signal, written data are stored before the process exits.
     ending.flush = lambda: dispatcher.destroy("/")
+    ending.lost = lambda: dispatcher.lost
     metrics = None
     if options.metrics is not None:
         from zarrfs.mount.serving.metrics import MetricsServer
@@ -174,6 +187,9 @@ class _Ending:
         self.is_created = is_created
         self.flush: Callable[[], None] = lambda: None
         """Writes changes. Called before the process exits although its loop has not ended."""
+        self.lost: Callable[[], list[str]] = list
+        """Returns descriptions of the written data that are lost, when the mount has ended."""
+        self.record: MountRecord | None = None
         self._is_writable = is_writable
         self._finished = threading.Event()
         self._is_exiting = False
@@ -205,21 +221,33 @@ class _Ending:
                 logger.exception("%s: changes could not be written", self.target)
         self._clean()
         logging.shutdown()
-        os._exit(0)
+        os._exit(1 if self.lost() else 0)
 
     def finish(self) -> None:
         """Remove what was created for the mount."""
         self._finished.set()
         self._clean()
 
+    def check(self) -> None:
+        """Raise MountError if written data are lost."""
+        lost = self.lost()
+        error = lost_error(replace(self.record, lost=lost)) if lost and self.record is not None else None
+        if error is not None:
+            raise error
+
     def _clean(self) -> None:
-        remove_record(self.target)
+        lost = self.lost()
+        if lost and self.record is not None:
+            # The program that has unmounted it reads the record.
+            write_record(replace(self.record, lost=lost))
+        else:
+            remove_record(self.target)
         if self.is_created and not is_mounted(self.target):
             with suppress(OSError):
                 os.rmdir(self.target)
 
 
-def _record(description: MountDescription, is_created: bool, subtype: str) -> MountRecord:
+def _record(description: MountDescription, is_created: bool, subtype: str, is_writable: bool) -> MountRecord:
     return MountRecord(
         description.mountpoint,
         list(description.sources),
@@ -230,6 +258,7 @@ def _record(description: MountDescription, is_created: bool, subtype: str) -> Mo
         description.cache_size,
         is_created,
         subtype,
+        is_writable,
     )
 
 

@@ -2,7 +2,8 @@
 
 The mount table of the system has the source and the mount point. A record adds the process, the time and the size of
 the cache. It is written when the mount is ready and removed when its process exits. The record of a killed process
-remains, which shows that the mount is stale.
+remains, which shows that the mount is stale. If written data are lost, the process replaces the record by one that
+names them, and the program that unmounts removes it.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import hashlib
 import json
 import os
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
+from zarrfs.errors import MountError
 from zarrfs.logs import logger
 
-__all__ = ["MountRecord", "find_record", "remove_record", "state_directory", "write_record"]
+__all__ = ["MountRecord", "find_record", "lost_error", "remove_record", "state_directory", "write_record"]
 
 MAX_RECORD_NBYTES = 1 << 20
 
@@ -35,6 +37,8 @@ class MountRecord:
         cache_size: the limit of the caches in bytes.
         is_created: whether the mount point was created for the mount, so that it is removed with it.
         subtype: the type of the mount in the mount table, after ``fuse.``.
+        is_writable: whether files can be changed.
+        lost: descriptions of written data that could not be stored at the end of the mount.
     """
 
     mountpoint: str
@@ -46,11 +50,31 @@ class MountRecord:
     cache_size: int
     is_created: bool = False
     subtype: str = "zarrfs"
+    is_writable: bool = False
+    lost: list[str] = field(default_factory=list)
 
     @property
     def is_running(self) -> bool:
         """Whether the process still runs."""
         return self.boot == boot_identifier() and self.started == start_time(self.pid) != ""
+
+
+def lost_error(record: MountRecord) -> MountError | None:
+    """Return the error that a writable mount ended with, as far as its last record shows it; None if there is none.
+
+    The process has ended. It would have removed the record if all data were stored.
+    """
+    if record.lost:
+        text = "; ".join(map(str, record.lost))
+        return MountError(
+            f"{record.mountpoint}: written data could not be stored before the mount ended. {text}"
+        )
+    if record.is_writable:
+        return MountError(
+            f"{record.mountpoint}: the process {record.pid} of the mount ended without stating that all written data "
+            "are stored. Its log may have the reason; check the last files that were written"
+        )
+    return None
 
 
 def state_directory() -> Path:
@@ -89,8 +113,11 @@ def write_record(record: MountRecord) -> None:
         path = _path(record.mountpoint)
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(f".{os.getpid()}.tmp")
-        temporary.write_text(json.dumps(asdict(record)))
-        temporary.replace(path)
+        try:
+            temporary.write_text(json.dumps(asdict(record)))
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
     except (OSError, RuntimeError) as error:
         logger.info("the record of the mount %s cannot be written: %s", record.mountpoint, error)
 
@@ -111,6 +138,7 @@ def find_record(mountpoint: str) -> MountRecord | None:
         and isinstance(record.since, int | float)
         and isinstance(record.cache_size, int)
         and isinstance(record.sources, list)
+        and isinstance(record.lost, list)
     )
     return record if is_valid else None
 

@@ -12,7 +12,7 @@ from typing import Literal
 from zarrfs.errors import MountError
 from zarrfs.logs import logger
 from zarrfs.mount.system.mount_table import is_mounted, resolve_path
-from zarrfs.mount.system.records import find_record, remove_record
+from zarrfs.mount.system.records import MountRecord, find_record, lost_error, remove_record
 from zarrfs.mount.system.time_limits import access_mount, run_with_limit
 
 __all__ = ["connection_state", "unmount"]
@@ -28,16 +28,24 @@ UNMOUNT_SECONDS = 30.0
 def unmount(
     mountpoint: str, *, lazy: bool = False, timeout: float = 10.0, waits_for_process: bool = True
 ) -> None:
-    """Remove a zarrfs mount, and return when it is removed. Stale mounts are removed too. Raises MountError.
+    """Remove a zarrfs mount, and return when it is removed. Stale mounts are removed too.
+
+    Raises MountError if it cannot be removed. If written data could not be stored, the mount is removed, and the
+    MountError names what is lost.
 
     ``lazy`` detaches the mount immediately even if files are open. Open files remain readable until they are closed.
     ``timeout`` is the maximum time in seconds to wait until the mount is removed, and until its process has exited.
     """
     target = resolve_path(mountpoint)
     if not is_mounted(target):
+        _check_record(target, find_record(target))
         raise MountError(f"{target} is not a zarrfs mount. `zarrfs mounts` lists the mounts")
     record = find_record(target)
     if record is not None and not record.is_running:
+        if record.is_writable:
+            logger.warning(
+                "%s: its process was killed; data that were written last may not be stored", target
+            )
         remove_record(target)
         record = None
     message = _run_commands(target, lazy)
@@ -60,7 +68,27 @@ def unmount(
     if record is not None and waits_for_process and not lazy:
         _wait_for_exit(record.pid, max(0.0, deadline - time.monotonic()))
         if record.is_running:
-            logger.warning("%s: the process %d of the mount is still running", target, record.pid)
+            logger.warning(
+                "%s: the process %d of the mount is still running. What it cannot store is named in its log",
+                target,
+                record.pid,
+            )
+        else:
+            _check_record(target, record)
+
+
+def _check_record(target: str, record: MountRecord | None) -> None:
+    """Raise MountError, and remove the record of a mount, if its process has ended and has not stored all data.
+
+    ``record`` is the record of the mount before it was unmounted.
+    """
+    last = find_record(target)
+    if record is None or last is None or last.is_running:
+        return
+    error = lost_error(last) if (last.pid, last.started) == (record.pid, record.started) else None
+    if error is not None:
+        remove_record(target)
+        raise error
 
 
 def _run_commands(target: str, lazy: bool) -> str | None:

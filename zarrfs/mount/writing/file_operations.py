@@ -40,6 +40,9 @@ from zarrfs.mount.writing.write_buffer import WriteBuffer
 
 __all__ = ["FileOperations"]
 
+MAX_LOST = 100
+"""The number of descriptions of lost data that are kept for the end of the mount."""
+
 
 class FileOperations(ZarrOperations):
     """Operations on a Tree whose files can be written.
@@ -47,6 +50,9 @@ class FileOperations(ZarrOperations):
     A file is a file of an array, which is changed in place, or a pending file, which becomes part of the hierarchy when
     it is complete. A name that was removed while other names of its node remain is hidden. ``caller`` returns the
     process whose request is being served, 0 if it is not known.
+
+    Attributes:
+        lost: descriptions of written data that could not be stored and are lost. Each is also logged.
     """
 
     file_mode = 0o644
@@ -63,6 +69,7 @@ class FileOperations(ZarrOperations):
         caller: Callable[[], int] = lambda: 0,
     ) -> None:
         super().__init__(tree, ready, mounted_at, pool)
+        self.lost: list[str] = []
         self._caller = caller
         self._write_buffer = WriteBuffer() if write_buffer is None else write_buffer
         self._editor = HierarchyEditor(tree, self._write_buffer, options or CreationOptions())
@@ -82,15 +89,23 @@ class FileOperations(ZarrOperations):
             try:
                 is_stored = not file.is_changed or (file.size > 0 and self._apply(file))
             except Exception as error:
-                logger.error("%s: the file is lost: %s", file.path, describe_error(error))
+                self._report_lost(f"{file.path}: the file is lost: {describe_error(error)}")
             else:
                 if not is_stored and file.size:
                     logger.warning("%s: the temporary file of %d bytes is removed", file.path, file.size)
             self._pending.remove(file)
         for appended in self._appended:
             self._store_last_rows(appended)
-        self._write_buffer.close()
+        for each in self._write_buffer.close():
+            self._report_lost(each)
         super().destroy(path)
+
+    def _report_lost(self, description: str) -> None:
+        logger.error("%s", description)
+        if len(self.lost) < MAX_LOST:
+            self.lost.append(description)
+        elif len(self.lost) == MAX_LOST:
+            self.lost.append("more data are lost, which the log names")
 
     # -- lookup ------------------------------------------------------------------------------------------------
 
@@ -296,8 +311,8 @@ class FileOperations(ZarrOperations):
         try:
             self._store_appended(appended.path)
         except Exception as error:
-            logger.error(
-                "%s: the last %d bytes are lost: %s", appended.path, appended.size, describe_error(error)
+            self._report_lost(
+                f"{appended.path}: the last {appended.size} bytes are lost: {describe_error(error)}"
             )
             self._discard_appended(appended.path)
 

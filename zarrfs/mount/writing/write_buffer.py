@@ -41,6 +41,9 @@ with the store once per second.
 
 MAX_MODIFICATION_TIMES = 10_000
 
+MAX_NAMED_CHUNKS = 10
+"""The number of chunks that a description of lost data names."""
+
 Key = tuple[int, str]
 Coords = tuple[int, ...]
 
@@ -260,28 +263,29 @@ class WriteBuffer:
                 )
                 return
 
-    def close(self) -> None:
-        """Flush everything and stop the background thread. Data that cannot be written is reported in the log."""
+    def close(self) -> list[str]:
+        """Flush everything and stop the background thread. Return a description of the lost data of each array."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
             thread, self._thread = self._thread, None
         if thread is not None:
             thread.join()
-        try:
-            self.flush()
-        except Exception as error:
-            for dirty in self._arrays.values():
-                if dirty.chunks:
-                    logger.error(
-                        "%s: the written data of %d chunks is lost (%s): %s",
-                        dirty.array.name,
-                        len(dirty.chunks),
-                        ", ".join(map(str, sorted(dirty.chunks)[:10])),
-                        describe_error(error),
-                    )
+        lost = []
+        for dirty in list(self._arrays.values()):
+            try:
+                self.flush(dirty.array)
+            except Exception as error:
+                coords = sorted(dirty.chunks)
+                named = ", ".join(map(str, coords[:MAX_NAMED_CHUNKS]))
+                more = f" and {len(coords) - MAX_NAMED_CHUNKS} more" if len(coords) > MAX_NAMED_CHUNKS else ""
+                lost.append(
+                    f"{dirty.array.name}: the data written to {len(coords)} chunks of the array are lost "
+                    f"({named}{more}): {describe_error(error)}"
+                )
         self._arrays.clear()
         self._nbytes = 0
+        return lost
 
 
 def _key(array: Array) -> Key:
