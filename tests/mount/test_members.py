@@ -151,7 +151,10 @@ def test_a_lookup_does_not_list_groups() -> None:
     store.reset()
     for path in ("/img.npy", "/labels/0.raw", "/nothing", "/nothing.npy", "/labels/nothing.json", "/.xdg"):
         tree.lookup(path)
-    assert store.calls["list_dir"] == store.calls["list_prefix"] == 0
+    assert store.calls["list_prefix"] == 0
+    # A name that is no member can be a directory of another program.
+    assert store.calls["list_dir"] == 4
+    assert store.keys[""] == store.keys["labels"] == 0
 
 
 def test_unchanged_documents_are_not_read_again() -> None:

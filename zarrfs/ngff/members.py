@@ -11,19 +11,21 @@ from zarrfs.ngff.load import load
 
 if TYPE_CHECKING:
     from zarrfs.engine.nodes.group import Group
+    from zarrfs.engine.stores.base import Listing
 
 __all__ = ["member_names", "named_members"]
 
 LABELS, OME = "labels", "OME"
 
 
-def member_names(group: Group) -> list[str]:
+def member_names(group: Group, listing: Listing | None = None) -> list[str]:
     """Return the sorted names of possible members of a group, without opening them. The list is empty, and a warning is
-    logged, if the store cannot list and no metadata names the members.
+    logged, if the store cannot list and no metadata names the members. ``listing`` is that of the store at the path of
+    the group, if it is known.
 
     Raises StoreError if the store fails.
     """
-    names = group.known_names()
+    names = group.known_names(listing)
     if names is not None:
         return names
     logger.warning(

@@ -18,7 +18,7 @@ from zarrfs.engine.formats.json_document import convert_unexpected_errors, docum
 from zarrfs.engine.formats.paths import is_node_name, join
 from zarrfs.engine.formats.registry import WRITABLE_FORMATS, all_formats, check_format, format_named
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
-from zarrfs.engine.stores.base import Buffer, Store
+from zarrfs.engine.stores.base import Buffer, Listing, Store
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.logs import logger
 
@@ -39,6 +39,7 @@ __all__ = [
     "features",
     "has_root_document",
     "is_consolidated",
+    "is_document_name",
     "new_fill_value",
     "node_document_keys",
     "node_keys",
@@ -178,9 +179,18 @@ def write_attributes(store: Store, path: str, spec: Spec) -> Spec:
     return cast(Spec, format_named(spec.zarr_format).write_attributes(store, path, spec))
 
 
-def child_names(store: Store, path: str, spec: GroupSpec) -> list[str]:
-    """Return the names below the group that may be nodes, without checking each of them. Needs one listing."""
-    return list(filter(is_node_name, format_named(spec.zarr_format).child_names(store, path, spec)))
+def child_names(store: Store, path: str, spec: GroupSpec, listing: Listing | None = None) -> list[str]:
+    """Return the names below the group that may be nodes, without checking each of them.
+
+    Needs one listing, or none with the ``listing`` of the path of the group.
+    """
+    found = format_named(spec.zarr_format).child_names(store, path, spec, listing)
+    return list(filter(is_node_name, found))
+
+
+def is_document_name(name: str, zarr_format: int | str) -> bool:
+    """Return whether a name in the directory of a node is reserved for metadata documents."""
+    return name in features(zarr_format).document_names
 
 
 def consolidating_paths(path: str, zarr_format: int | str) -> list[str]:

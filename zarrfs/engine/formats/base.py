@@ -9,7 +9,7 @@ from zarrfs.engine.dtypes import DataType, default_fill
 from zarrfs.engine.formats.features import FormatFeatures
 from zarrfs.engine.formats.paths import join
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
-from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.base import Listing, Store
 from zarrfs.engine.values import fill_scalar
 
 __all__ = ["Format", "NodeKeys", "NodeKind"]
@@ -82,9 +82,14 @@ class Format(ABC):
         """Return whether the group at the path has consolidated metadata."""
         return False
 
-    def child_names(self, store: Store, path: str, spec: GroupSpec) -> list[str]:
-        """Return the names below a group that may be nodes. Needs one listing."""
-        return store.list_dir(path).prefixes
+    def child_names(
+        self, store: Store, path: str, spec: GroupSpec, listing: Listing | None = None
+    ) -> list[str]:
+        """Return the names below a group that may be nodes. Needs one listing.
+
+        ``listing`` is that of the path, if it is known.
+        """
+        return (store.list_dir(path) if listing is None else listing).prefixes
 
     def chunk_prefix(self, path: str, spec: ArraySpec) -> str:
         """Return the prefix of the chunk keys of the array at the path: empty, or ending with a slash."""

@@ -22,7 +22,7 @@ from zarrfs.engine.formats.json_document import location, read_object, write_obj
 from zarrfs.engine.formats.paths import join
 from zarrfs.engine.json_checks import expect_object, expect_string
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
-from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.base import Listing, Store
 from zarrfs.errors import KeyNameError, MetadataError, UnsupportedError
 from zarrfs.text import MAX_VALUE, safe_text
 
@@ -245,7 +245,10 @@ class Draft2019Format(Format):
         keys = (bootstrap.key(path, "array"), bootstrap.key(path, "group"))
         return NodeKeys(keys, (join("meta/root", path), bootstrap.chunk_prefix(path).rstrip("/")))
 
-    def child_names(self, store: Store, path: str, spec: GroupSpec) -> list[str]:
+    def child_names(
+        self, store: Store, path: str, spec: GroupSpec, listing: Listing | None = None
+    ) -> list[str]:
+        # The nodes are not where their paths are.
         bootstrap = self._bootstrap(store) or Bootstrap()
         listing = store.list_dir(join("meta/root", path) if path else "meta/root")
         names = set(listing.prefixes)

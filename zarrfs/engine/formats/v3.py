@@ -35,7 +35,7 @@ from zarrfs.engine.json_checks import (
     unexpected_value,
 )
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
-from zarrfs.engine.stores.base import Buffer, Store
+from zarrfs.engine.stores.base import Buffer, Listing, Store
 from zarrfs.errors import KeyNameError
 from zarrfs.logs import logger
 
@@ -173,9 +173,12 @@ class V3Format(Format):
         for name in path.split("/") if path else ():
             check_node_name(name)
 
-    def child_names(self, store: Store, path: str, spec: GroupSpec) -> list[str]:
+    def child_names(
+        self, store: Store, path: str, spec: GroupSpec, listing: Listing | None = None
+    ) -> list[str]:
         """Return the prefixes that may be members. Names that begin with ``__`` are reserved (v3 "Node names")."""
-        return [name for name in store.list_dir(path).prefixes if not name.startswith("__")]
+        names = super().child_names(store, path, spec, listing)
+        return [name for name in names if not name.startswith("__")]
 
     def write(self, store: Store, path: str, spec: NodeSpec) -> NodeSpec:
         document = array_document(spec) if isinstance(spec, ArraySpec) else group_document(spec)

@@ -16,6 +16,7 @@ from zarrfs.engine.nodes.consolidation_warnings import warn_of_omission
 from zarrfs.engine.nodes.hierarchy import Tree, draw_tree
 from zarrfs.engine.nodes.node import StoredNode
 from zarrfs.engine.parallel import for_each, limit_threads
+from zarrfs.engine.stores.base import Listing
 from zarrfs.errors import MetadataError, NodeNotFoundError, ServerError, StoreError, ZarrError
 from zarrfs.logs import logger
 from zarrfs.plugins import load_plugins
@@ -92,8 +93,10 @@ class NavigableGroup(StoredNode[GroupSpec]):
             )
         return names
 
-    def known_names(self) -> list[str] | None:
+    def known_names(self, listing: Listing | None = None) -> list[str] | None:
         """Return the sorted names below this group that may be members. It does not check that they are.
+
+        ``listing`` is that of the store at the path of the group, if it is known.
 
         None means that they are unknown: the store cannot list, and no metadata names them.
 
@@ -110,7 +113,7 @@ class NavigableGroup(StoredNode[GroupSpec]):
                 names for hint in load_plugins(MEMBER_NAMES, Callable) if (names := hint(self)) is not None
             ]
             return sorted(filter(is_node_name, set().union(*named))) if named else None
-        return sorted(set(formats.child_names(self._store, self._path, self._spec)))
+        return sorted(set(formats.child_names(self._store, self._path, self._spec, listing)))
 
     def __getitem__(self, name: str) -> Array | Self:
         """Return a member by its name or path.

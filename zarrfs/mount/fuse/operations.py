@@ -150,14 +150,20 @@ class ZarrOperations:
     def _status(self, entry: Entry) -> dict[str, Any]:
         modified = self._modified(entry)
         if isinstance(entry, VirtualFile):
-            return self._file_status(entry.content.size, entry.stored_nbytes, modified)
-        return {
-            "st_mode": stat.S_IFDIR | self.directory_mode,
-            "st_nlink": 2,
-            "st_size": 0,
-            "st_blocks": 0,
-            **self._times_and_owner(modified),
-        }
+            status = self._file_status(entry.content.size, entry.stored_nbytes, modified)
+        else:
+            status = {
+                "st_mode": stat.S_IFDIR | self.directory_mode,
+                "st_nlink": 2,
+                "st_size": 0,
+                "st_blocks": 0,
+                **self._times_and_owner(modified),
+            }
+        if entry.is_foreign:
+            status["st_mode"] &= ~0o222
+        if entry.access is not None:
+            status[DOCUMENT_ACCESS] = entry.access
+        return status
 
     def _modified(self, entry: Entry) -> float:
         return entry.modified or self._started

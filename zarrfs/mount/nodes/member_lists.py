@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable
 
 from zarrfs.engine.nodes.group import Group
-from zarrfs.errors import ZarrError
+from zarrfs.engine.stores.base import Listing
+from zarrfs.errors import StoreError, ZarrError
+from zarrfs.logs import logger
 from zarrfs.mount.nodes.node_records import NAME_NBYTES, NodeRecord
 from zarrfs.ngff.members import member_names
 
@@ -41,14 +43,16 @@ class MemberLists:
         self._refresh_seconds = refresh_seconds
         self._clock = clock
 
-    def names(self, record: NodeRecord, group: Group) -> list[str]:
-        """Return the sorted names that may be members of a group, the node of a record with its attributes.
+    def names(self, record: NodeRecord, group: Group) -> tuple[list[str], Listing]:
+        """Return the sorted names that may be members of a group, the node of a record with its attributes, and the
+        names that the store lists, which include those of files of other programs.
 
         Raises StoreError if a store cannot list it.
         """
         start = self._clock()
         stamp = group.store.listing_stamp(group.path)
-        names = member_names(group)
+        listing = _list(group)
+        names = member_names(group, listing)
         elapsed = self._clock() - start
         if _lists_all_members(group) and (stamp is not None or elapsed <= MAX_LISTING_SECONDS):
             if record.members is None:
@@ -56,7 +60,7 @@ class MemberLists:
             # A listing that the store may have changed meanwhile counts from its beginning.
             record.members, record.members_stamp = frozenset(names), stamp
             record.members_expire = start + self._refresh_seconds
-        return names
+        return names, listing or Listing([], [])
 
     def is_absent(self, record: NodeRecord | None, name: str) -> bool:
         """Return whether a recent listing of a group shows that there is no member with this name.
@@ -91,6 +95,20 @@ class MemberLists:
             return False
         record.members_expire = now + self._refresh_seconds
         return True
+
+
+def _list(group: Group) -> Listing | None:
+    """Return the names that the store lists in a group, or None if it cannot list."""
+    if not group.store.listable:
+        return None
+    try:
+        return group.store.list_dir(group.path)
+    except (StoreError, OSError) as error:
+        if not group.uses_consolidated:
+            raise
+        # The members are known. A server may permit reading only.
+        logger.info("%s: files of other programs in %s are not shown: %s", group.store.url, group.name, error)
+        return None
 
 
 def _lists_all_members(node: Group) -> bool:

@@ -14,6 +14,7 @@ from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats.api import read_node
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group, make_node
+from zarrfs.engine.stores.base import Listing
 from zarrfs.errors import StoreError
 from zarrfs.mount.nodes.document_stamps import document_stamps
 from zarrfs.mount.nodes.member_lists import MemberLists
@@ -189,6 +190,10 @@ class NodeCache:
 
     def member_names(self, record: NodeRecord) -> list[str]:
         """Return the sorted names that may be members of a group. Raises StoreError if a store cannot list it."""
+        return self.list_group(record)[0]
+
+    def list_group(self, record: NodeRecord) -> tuple[list[str], Listing]:
+        """Return the names that ``member_names`` returns, and those that the store lists in the group."""
         node = record.node
         assert isinstance(node, Group)
         if not record.has_attributes and not node.store.listable:

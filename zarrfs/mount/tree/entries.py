@@ -17,36 +17,47 @@ __all__ = ["Directory", "Entry", "FileSummary", "ListedEntry", "VirtualFile"]
 
 @dataclass(frozen=True)
 class Directory:
-    """A group, the root, or a directory that presents an array.
+    """A group, the root, a directory that presents an array, or a directory of files of other programs.
 
     Attributes:
-        node: the group; the root may be an array.
+        node: the group; the root may be an array. None for files of other programs.
         modified: the time of the last change in seconds since the epoch, or None if it is unknown.
         has_attributes: whether ``node`` has its user attributes. Large attributes are not cached.
         files: the files of a directory that presents an array, else None.
         record_path: the path of that array relative to the root.
+        access: the mode, the user and the group, if they are not those of the node.
+        foreign_path: the path of a directory of files of other programs relative to the root, else None.
     """
 
-    node: Group | Array
+    node: Group | Array | None
     modified: float | None = None
     has_attributes: bool = True
     files: VirtualDirectory | None = None
     record_path: str | None = None
+    access: tuple[int, int, int] | None = None
+    foreign_path: str | None = None
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it contains files of other programs."""
+        return self.foreign_path is not None
 
 
 @dataclass(frozen=True)
 class VirtualFile:
-    """A file whose bytes are computed when they are read.
+    """A file whose bytes are computed when they are read, or a file of another program.
 
     Attributes:
         content: the bytes of the file.
         stored_nbytes: the number of bytes that count as the size of the file on disk. The stored size of an array
             counts for one of its files, the .raw file if there is one; the others count what they contain in memory.
         modified: the time of the last change of its data in seconds since the epoch, or None if it is unknown.
-        node: the array or group that the file presents, or None if the node could not be opened.
+        node: the array or group that the file presents, or None if there is none or it could not be opened.
         has_attributes: whether ``node`` has its user attributes. Large attributes are not cached.
         record_path: the path of the node relative to the root, or None if the node could not be opened.
         version: the stored size and the time of the last change if they change with every chunk, else None.
+        access: the mode, the user and the group, if they are not those of the node.
+        is_foreign: whether it is a file of another program.
     """
 
     content: VirtualFileContent
@@ -56,6 +67,8 @@ class VirtualFile:
     has_attributes: bool = True
     record_path: str | None = None
     version: Usage | None = None
+    access: tuple[int, int, int] | None = None
+    is_foreign: bool = False
 
 
 Entry = Directory | VirtualFile

@@ -8,15 +8,24 @@ from functools import partial
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.parallel import for_each
+from zarrfs.engine.stores.base import Listing
 from zarrfs.mount.nodes.node_cache import NodeCache
 from zarrfs.mount.nodes.node_records import BrokenNode, NodeRecord
 from zarrfs.mount.reading.content import BytesSegment, VirtualFileContent
 from zarrfs.mount.tree.array_summaries import ArraySummaries
 from zarrfs.mount.tree.entries import Directory, Entry, FileSummary, ListedEntry, VirtualFile
+from zarrfs.mount.tree.foreign_files import ForeignFiles
 from zarrfs.mount.tree.long_names import file_name, reference_name
 from zarrfs.mount.tree.presentation import GROUP_DOCUMENT, Presentation
 from zarrfs.mount.tree.summary_lookups import SummaryLookups
-from zarrfs.mount.views.registry import DirectoryView, View, overlapping_suffixes, refusal, views_of_name
+from zarrfs.mount.views.registry import (
+    DirectoryView,
+    View,
+    directory_view_of_name,
+    overlapping_suffixes,
+    refusal,
+    views_of_name,
+)
 
 __all__ = ["ERROR_SUFFIX", "GroupListing", "error_file"]
 
@@ -34,12 +43,14 @@ class GroupListing:
         nodes: NodeCache,
         presentation: Presentation,
         views: Sequence[View | DirectoryView],
+        foreign: ForeignFiles,
         summaries: ArraySummaries | None = None,
     ) -> None:
         """``summaries`` determines the files of arrays without opening each of them; None opens all members."""
         self._nodes = nodes
         self._presentation = presentation
         self._views = views
+        self._foreign = foreign
         self._summaries = summaries
         self._lookups = None
         if summaries is not None:
@@ -64,10 +75,11 @@ class GroupListing:
         """
         parent = self._nodes.get(path)
         stamp = parent.node.store.listing_stamp(parent.node.path) if isinstance(parent.node, Group) else None
-        names = self._nodes.member_names(parent)
+        names, listing = self._nodes.list_group(parent)
         if self._lookups is not None:
             self._lookups.listed(path, names, stamp)
         member_names = frozenset(names)
+        others: list[str] = []
         yield ListedEntry(GROUP_DOCUMENT, False, partial(self._presentation.group_document, parent))
         for start in range(0, len(names), MEMBERS_PER_BATCH):
             part = names[start : start + MEMBERS_PER_BATCH]
@@ -76,16 +88,57 @@ class GroupListing:
                 scanned = self._summaries.scan(parent, path, part, with_usage=needs_sizes(len(names)))
             if scanned is None:
                 for name, record in self._members(parent, path, part):
+                    if record.node is None:
+                        others.append(name)
                     yield from self._entries(path, name, record, member_names)
                 continue
             for name in part:
                 entries = scanned.entries(name, member_names)
                 if entries is None:
                     record = self._nodes.get(f"{path}/{name}" if path else name, is_listed=True)
+                    if record.node is None:
+                        others.append(name)
                     yield from self._entries(path, name, record, member_names)
                     scanned.add_template(name, record)
                 else:
                     yield from entries
+        yield from self._foreign_entries(parent, path, listing, member_names, others)
+
+    def _foreign_entries(
+        self,
+        parent: NodeRecord,
+        path: str,
+        listing: Listing,
+        member_names: frozenset[str],
+        others: Sequence[str],
+    ) -> Iterator[ListedEntry]:
+        """Yield the files of other programs in a group, except those with the names of other entries.
+
+        ``others`` are those of the ``member_names`` that turned out not to be nodes.
+        """
+        base = f"{path}/" if path else ""
+        # Consolidated metadata can lack a member.
+        unknown = [name for name in listing.prefixes if name not in member_names]
+        prefixes = [*others, *(name for name in unknown if self._nodes.get(base + name).node is None)]
+        group = parent.node
+        assert isinstance(group, Group)
+        for entry in self._foreign.in_group(group, path, Listing(listing.keys, prefixes)):
+            if not self._is_presented(path, entry.name, member_names):
+                yield entry
+
+    def _is_presented(self, path: str, name: str, member_names: frozenset[str]) -> bool:
+        """Return whether a name is that of another entry of the group than a file of another program."""
+        if name == GROUP_DOCUMENT:
+            return True
+        stems = [stem for _, stem in views_of_name(name)]
+        found = directory_view_of_name(name)
+        if found is not None:
+            stems.append(found[1])
+        if name.endswith(ERROR_SUFFIX):
+            stems.append(name.removesuffix(ERROR_SUFFIX))
+        if member_names.isdisjoint(stems):
+            return False
+        return self._foreign.find_presented(f"{path}/{name}".lstrip("/")) is not None
 
     def _entries(
         self, path: str, name: str, record: NodeRecord, member_names: frozenset[str]

@@ -3,7 +3,8 @@
 A group is a directory. An array ``img`` is presented as the files ``img.npy``, ``img.raw`` and ``img.json`` in the
 directory of its parent group. Each directory contains ``.group.json``. A member that cannot be opened is presented as
 ``NAME.error.txt``, which contains the error message; the other members are not affected. If a group and a view have
-the same name, the name refers to the group. A view may also be a directory (``img.planes/``).
+the same name, the name refers to the group. A view may also be a directory (``img.planes/``). Files that other programs
+have stored in groups are presented too, unless a group or a view has the same name.
 
 Metadata of nodes is cached in an LRU cache whose size is bounded in bytes.
 """
@@ -24,6 +25,7 @@ from zarrfs.mount.nodes.node_records import BrokenNode, Node, NodeRecord, same_d
 from zarrfs.mount.reading.content import VirtualFileContent
 from zarrfs.mount.tree.array_summaries import ArraySummaries
 from zarrfs.mount.tree.entries import Directory, Entry, FileSummary, ListedEntry, VirtualFile
+from zarrfs.mount.tree.foreign_files import ForeignFiles
 from zarrfs.mount.tree.group_listing import ERROR_SUFFIX, GroupListing, error_file
 from zarrfs.mount.tree.long_names import find_shortened, is_shortened
 from zarrfs.mount.tree.presentation import GROUP_DOCUMENT, Presentation
@@ -93,7 +95,10 @@ class Tree:
                 clock,
                 with_permissions=with_permissions,
             )
-        self._listing = GroupListing(self._nodes, self._presentation, self._listed_views, summaries)
+        self._foreign = ForeignFiles(self._nodes, self._find_presented, with_permissions=with_permissions)
+        self._listing = GroupListing(
+            self._nodes, self._presentation, self._listed_views, self._foreign, summaries
+        )
 
     @property
     def root(self) -> Array | Group:
@@ -146,9 +151,14 @@ class Tree:
             root = self._nodes.root
             assert isinstance(root.node, Array | Group)
             return Directory(root.node, has_attributes=root.has_attributes)
-        parent, _, name = normalized.rpartition("/")
         if isinstance(self.root, Array):
+            parent, _, name = normalized.rpartition("/")
             return self._member_view("", name, None) if not parent else self._file_in_view(parent, name)
+        return self._find_presented(normalized) or self._foreign.find(normalized)
+
+    def _find_presented(self, path: str) -> Entry | None:
+        """Return the entry at a path relative to the root, a group, that presents a node, or None."""
+        parent, _, name = path.rpartition("/")
         parent_record = self._nodes.get(parent)
         if isinstance(parent_record.node, BrokenNode) and parent_record.node.errno is not None:
             raise parent_record.node.error()
@@ -156,7 +166,7 @@ class Tree:
             return self._file_in_view(parent, name)
         if name == GROUP_DOCUMENT:
             return self._presentation.group_document(parent_record)
-        record = self._nodes.get(normalized)
+        record = self._nodes.get(path)
         if isinstance(record.node, Group):
             return Directory(record.node, has_attributes=record.has_attributes)
         if name.endswith(ERROR_SUFFIX):
@@ -178,6 +188,8 @@ class Tree:
         another size, other metadata or does not exist any more. A program that reads an open file would otherwise
         receive parts of two versions, or a part of the file as the whole.
         """
+        if opened.is_foreign and not is_changed:
+            return opened  # Each read compares its version with the store.
         record = None if opened.record_path is None else self._nodes.peek(opened.record_path)
         if record is not None and record.node is opened.node and not is_changed:
             return opened
@@ -273,12 +285,15 @@ class Tree:
         entry, if the store cannot list the group.
         """
         node = directory.node
-        if directory.files is not None:
+        if directory.foreign_path is not None:
+            yield from self._foreign.entries(directory.foreign_path)
+        elif directory.files is not None:
             for name in directory.files.names():
                 yield ListedEntry(name, False, partial(_file_of, directory, name))
         elif isinstance(node, Array):
             yield from self._listing.array(self._nodes.root, node, self._root_name)
         else:
+            assert node is not None
             top = self.root.path
             path = node.path[len(top) :].strip("/") if top else node.path
             yield from self._listing.group(path, needs_sizes)

@@ -187,6 +187,7 @@ class FileOperations(ZarrOperations):
             raise os_error(errno.EISDIR)
         if flags & os.O_ACCMODE == os.O_RDONLY:
             return self._file_handles.add_array_file(path, entry.content, writer)
+        self._check_own(path, entry)
         if entry.node is None:
             raise RefusedError(f"{path}: the file describes an error and cannot be changed", errno.EPERM)
         is_document = path.endswith(".json")
@@ -209,15 +210,29 @@ class FileOperations(ZarrOperations):
     @errors_to_errno
     def create(self, path: str, mode: int) -> int:
         self._check_writable()
-        parent = path.rpartition("/")[0]
-        if not isinstance(self._entry(parent or "/"), Directory):
-            raise os_error(errno.ENOTDIR)
+        self._check_parent(path)
         _ = self._editor.root
         check_creatable(path)
         file = PendingFile(path)
         self._pending.add(file)
         self._hidden.show(path)
         return self._file_handles.add_pending(file, self._caller())
+
+    def _check_parent(self, path: str) -> None:
+        """Raise an error if nothing can be created at a path because of its directory."""
+        parent = path.rpartition("/")[0] or "/"
+        entry = self._entry(parent)
+        if not isinstance(entry, Directory):
+            raise os_error(errno.ENOTDIR)
+        self._check_own(parent, entry)
+
+    def _check_own(self, path: str, entry: Entry | None) -> None:
+        """Raise RefusedError with EPERM for a file or directory of another program."""
+        if entry is not None and entry.is_foreign:
+            raise RefusedError(
+                f"{path}: files of other programs, which are no part of the hierarchy, are read-only in a mount",
+                errno.EPERM,
+            )
 
     def _check_writable(self) -> None:
         if self._tree.root.store.read_only:

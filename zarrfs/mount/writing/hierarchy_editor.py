@@ -92,6 +92,13 @@ class HierarchyEditor:
         """Return the path in the store."""
         return "/".join(part for part in (self.tree.root.path, path) if part)
 
+    def _check_free(self, path: str, present: Array | Group | None) -> None:
+        """Raise RefusedError with EEXIST if a new node would have files of another program in its directory."""
+        if present is None:
+            entry = self.tree.lookup(f"/{path}")
+            if entry is not None and entry.is_foreign:
+                raise RefusedError(f"/{path}: there are files of another program", errno.EEXIST)
+
     # -- groups ------------------------------------------------------------------------------------------------
 
     def make_group(self, path: str) -> None:
@@ -129,6 +136,7 @@ class HierarchyEditor:
         self.write_buffer.flush(below=self.store_path(source))
         root = self.root
         present = root.get(target)
+        self._check_free(target, present)
         if isinstance(present, Group):
             raise RefusedError(f"/{target}: there is a group", errno.EEXIST)
         if present is None:
@@ -167,6 +175,7 @@ class HierarchyEditor:
         Raises RefusedError with EINVAL for invalid options.
         """
         present = self.node(path)
+        self._check_free(path, present)
         if isinstance(present, Group):
             raise RefusedError(f"/{path}: there is a group of that name", errno.EEXIST)
         ndim = data.ndim if data is not None else len(document["shape"]) if document else 0

@@ -47,6 +47,7 @@ class WritableOperations(FileOperations):
         entry = self._entry(path)
         if not isinstance(entry, VirtualFile):
             raise os_error(errno.EISDIR)
+        self._check_own(path, entry)
         appended = self._appended.get(path)
         if appended is not None:
             with self._structure:
@@ -73,6 +74,7 @@ class WritableOperations(FileOperations):
     def mkdir(self, path: str, mode: int) -> int:
         if self._pending.get(path) is not None:
             raise os_error(errno.EEXIST)
+        self._check_parent(path)
         with self._structure:
             self._editor.make_group(path.strip("/"))
             self._hidden.show(f"{path}/{GROUP_DOCUMENT}")
@@ -86,6 +88,7 @@ class WritableOperations(FileOperations):
         entry = self._entry(path)
         if not isinstance(entry, Directory):
             raise os_error(errno.ENOTDIR)
+        self._check_own(path, entry)
         if self._pending.names(path):
             raise os_error(errno.ENOTEMPTY)
         with self._structure:
@@ -106,6 +109,7 @@ class WritableOperations(FileOperations):
         entry = self._entry(path)
         if isinstance(entry, Directory):
             raise os_error(errno.EISDIR)
+        self._check_own(path, entry)
         with self._structure:
             self._remove_name(path, entry)
         return 0
@@ -144,6 +148,7 @@ class WritableOperations(FileOperations):
 
     @errors_to_errno
     def rename(self, old: str, new: str) -> int:
+        self._check_parent(new)
         with self._structure:
             pending = self._pending.get(old)
             if pending is not None:
@@ -154,6 +159,7 @@ class WritableOperations(FileOperations):
 
     def _rename_node(self, old: str, new: str) -> None:
         entry = self._entry(old)
+        self._check_own(old, entry)
         if isinstance(entry, VirtualFile) and old.endswith(".json") and is_temporary(new):
             # An editor keeps the old document under the name of a backup, and writes a new one.
             self._check_writable()
@@ -198,8 +204,7 @@ class WritableOperations(FileOperations):
     def _rename_pending(self, file: PendingFile, new: str) -> None:
         check_creatable(new)
         old = file.path
-        if not isinstance(self._entry(new.rpartition("/")[0] or "/"), Directory):
-            raise os_error(errno.ENOTDIR)
+        self._check_own(new, self._tree.lookup(new))
         file.replaces = new not in self._hidden and self._tree.lookup(new) is not None
         if (is_temporary(new) and not file.replaces) or not file.size:
             self._pending.rename(file, new)
@@ -278,6 +283,9 @@ class WritableOperations(FileOperations):
     def _node_path(self, path: str) -> str:
         """Return the path of the node that a file or directory presents."""
         entry = self._entry(path)
+        self._check_own(path, entry)
+        if isinstance(entry, VirtualFile) and entry.node is None:
+            raise RefusedError(f"{path}: the file presents no node, and has no attributes", errno.EPERM)
         if isinstance(entry, VirtualFile) and entry.node is not None and entry.node is not self._tree.root:
             top = self._tree.root.path
             return entry.node.path[len(top) :].strip("/") if top else entry.node.path

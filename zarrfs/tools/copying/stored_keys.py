@@ -85,15 +85,14 @@ def foreign_keys(top: Array | Group, members: Nodes, excluded: Collection[str] =
     keys = (key[length:] for key in top.store.list_prefix(top.path))
     if roots:
         # The nodes are not where their paths are.
-        selected = (key for key in keys if not _is_below(key, roots) and not _is_document_of(top, key))
+        selected = (
+            key
+            for key in keys
+            if not _is_below(key, roots) and not formats.is_document_name(key, top.zarr_format)
+        )
     else:
         selected = (key for key in keys if _is_foreign(key, nodes))
     return sorted(key for key in selected if not is_staging_key(key))
-
-
-def _is_document_of(node: Array | Group, name: str) -> bool:
-    """Return whether a name in the directory of a node is reserved for metadata documents."""
-    return name in formats.features(node.zarr_format).document_names
 
 
 def conflicting_keys(keys: Iterable[str], nodes: Collection[str], zarr_format: int | str) -> list[str]:
@@ -137,7 +136,7 @@ def _is_foreign(key: str, nodes: Mapping[str, Array | Group | None]) -> bool:
             break
     node = nodes[owner]
     name = key[len(owner) + 1 :] if owner else key
-    if node is None or _is_document_of(node, name):
+    if node is None or formats.is_document_name(name, node.zarr_format):
         return False
     if isinstance(node, Group):
         return True
