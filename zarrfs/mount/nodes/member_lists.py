@@ -55,15 +55,19 @@ class MemberLists:
         names = member_names(group, listing)
         elapsed = self._clock() - start
         if _lists_all_members(group) and (stamp is not None or elapsed <= MAX_LISTING_SECONDS):
+            # Files of other programs are no members, but their names are not absent.
+            known = (
+                frozenset(names) if listing is None else frozenset((*names, *listing.keys, *listing.prefixes))
+            )
             if record.members is None:
-                self._grow(record, NAME_NBYTES * len(names))
+                self._grow(record, NAME_NBYTES * len(known))
             # A listing that the store may have changed meanwhile counts from its beginning.
-            record.members, record.members_stamp = frozenset(names), stamp
+            record.members, record.members_stamp = known, stamp
             record.members_expire = start + self._refresh_seconds
         return names, listing or Listing([], [])
 
     def is_absent(self, record: NodeRecord | None, name: str) -> bool:
-        """Return whether a recent listing of a group shows that there is no member with this name.
+        """Return whether a recent listing of a group shows that there is no member, and nothing else, with this name.
 
         ``record`` is that of the group, or None if it is not known.
         """

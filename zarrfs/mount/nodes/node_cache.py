@@ -124,7 +124,7 @@ class NodeCache:
         root = self.root.node
         if not isinstance(root, Group):
             return NodeRecord(path, None, now, RECORD_NBYTES)
-        if record is None and not is_listed and self._is_absent(path):
+        if record is None and not is_listed and self.is_absent(path):
             # Not cached: programs look up many names that do not exist.
             return NodeRecord(path, None, now, RECORD_NBYTES)
         known = record.node if record is not None else None
@@ -206,7 +206,7 @@ class NodeCache:
         record: NodeRecord | None = self._cache.get(path, None) if path else self._root.record
         return record
 
-    def _is_absent(self, path: str) -> bool:
+    def is_absent(self, path: str) -> bool:
         """Return whether a recent listing of the parent group shows that there is no node at a path."""
         parent, _, name = path.rpartition("/")
         return self._members.is_absent(self._cached(parent), name)

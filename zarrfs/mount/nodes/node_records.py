@@ -87,7 +87,7 @@ class NodeRecord:
         usage: the stored size, if it has been determined.
         usage_seconds: the time that it took to determine it.
         usage_expires: the time at which ``usage`` expires.
-        members: the names that may be members of a group, if they have been listed.
+        members: the names that may be members of a group, and those of other files, if they have been listed.
         members_stamp: the stamp of the listing; see ``Store.listing_stamp``.
         members_expire: the time at which ``members`` are compared with the store.
         misses: the number of names that were looked up without success since the last listing.

@@ -161,6 +161,8 @@ class ForeignFiles:
             return None
         below = path[len(parent) :].strip("/")
         first = below.partition("/")[0]
+        if self._nodes.is_absent(f"{parent}/{first}".lstrip("/")):
+            return None
         if first != below and self.find_presented(f"{parent}/{first}".lstrip("/")) is not None:
             return None
         if formats.is_document_name(below, node.zarr_format):
