@@ -24,7 +24,7 @@ from tests.mount.mounted import mounted, needs_fuse, zarrfs_command
 from tests.processes import TIMEOUT, running, wait_until
 from zarrfs.engine.stores.fsspec.store import RemoteStore
 from zarrfs.mount import MountOptions, is_mounted, mount, unmount
-from zarrfs.mount.serving.interruption import InterruptibleCalls, has_ending_signal
+from zarrfs.mount.serving.interruption import InterruptibleCalls, has_ending_signal, process_of
 from zarrfs.mount.serving.sources import _open_on_server, open_sources
 from zarrfs.mount.system.listing import read_statistics
 
@@ -211,6 +211,7 @@ def test_only_signals_that_end_programs_interrupt_a_request(number: signal.Signa
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     assert has_ending_signal(-1), "the process is not known"
+    assert (process_of(threading.get_native_id()), process_of(-1)) == (os.getpid(), 0)
 
 
 def test_sigterm_ends_a_mount_that_waits_for_a_server(server: Server, tmp_path: Path) -> None:

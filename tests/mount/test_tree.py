@@ -266,3 +266,23 @@ def test_elements_without_bytes_have_no_files_of_values() -> None:
     tree = Tree(zarrfs.open_group(store))
     assert [name for name in list_names(tree) if name.startswith("a.")] == ["a.json"]
     assert tree.lookup("/a.npy") is None
+
+
+@pytest.mark.parametrize(
+    "name", ["back\\slash", "a\nb", "esc\x1b[31m", "tab\t", "del\x7f", "\u202ebidi", " ", "\x01"]
+)
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_names_with_special_characters(name: str, zarr_format: int, tmp_path: Path) -> None:
+    """A backslash is a separator in the paths of zarr libraries, so that another program has stored such a node."""
+    location = tmp_path / "s.zarr"
+    root = zarrfs.create_group(location, zarr_format=zarr_format)
+    root.create_group("plain").create_array("plain", data=np.arange(6, dtype="u1"), chunks=2)
+    for path in ("plain/plain", "plain"):
+        (location / path).rename((location / path).with_name(name))
+    tree = Tree(zarrfs.open(location))
+    assert list_names(tree) == sorted([".group.json", name])
+    assert list_names(tree, f"/{name}") == sorted(
+        [".group.json", *(name + s for s in (".json", ".npy", ".raw"))]
+    )
+    assert read_file(tree, f"/{name}/{name}.raw") == bytes(range(6))
+    assert tree.lookup(f"/{name}/{name}") is None

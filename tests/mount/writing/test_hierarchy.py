@@ -551,3 +551,33 @@ def test_the_number_of_files_that_are_not_stored_is_limited(
     assert "c.npy" in names(operations)
     operations.unlink("/b.npy")
     operations.destroy("/")
+
+
+def test_a_name_with_a_backslash_is_not_that_of_another_node(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    root = zarrfs.create_group(tmp_path / "a.zarr")
+    for path in ("back/slash", "other"):
+        root.create_array(path, data=np.arange(6, dtype="u1"), chunks=2)
+    (tmp_path / "a.zarr" / "other").rename(tmp_path / "a.zarr" / "back\\slash")
+    operations = operations_of(tmp_path / "a.zarr")
+    handle = operations.open("/back\\slash.raw", os.O_RDWR)
+    assert operations.write("/back\\slash.raw", b"abc", 1, handle) == 3
+    operations.flush("/back\\slash.raw", handle)
+    operations.release("/back\\slash.raw", handle)
+    for suffix in (".npy", ".json"):
+        operations.unlink(f"/back\\slash{suffix}")
+    for arguments in (
+        (operations.unlink, "/back\\slash.raw"),
+        (operations.truncate, "/back\\slash.raw", 3),
+        (operations.rename, "/back\\slash.raw", "/new.raw"),
+        (operations.rename, "/back/slash.raw", "/back\\new.raw"),
+        (operations.create, "/new\\name.npy", 0o644),
+        (operations.mkdir, "/new\\group", 0o755),
+        (operations.setxattr, "/back\\slash.raw", "user.zarr.attrs.a", b"1", 0),
+    ):
+        assert errno_of(*arguments) == errno.EINVAL, arguments  # type: ignore[arg-type]
+    operations.destroy("/")
+    assert bytes(root["back/slash"][...]) == bytes(range(6))
+    assert (tmp_path / "a.zarr" / "back\\slash" / "c" / "1").exists()
+    assert len(root["back/slash"].attrs) == 0

@@ -53,6 +53,9 @@ class MemberLists:
         stamp = group.store.listing_stamp(group.path)
         listing = _list(group)
         names = member_names(group, listing)
+        if listing is not None and not group.uses_consolidated:
+            # A backslash is a separator in the paths of zarr libraries, but not in the names of files.
+            names = sorted([*names, *(name for name in listing.prefixes if "\\" in name)])
         elapsed = self._clock() - start
         if _lists_all_members(group) and (stamp is not None or elapsed <= MAX_LISTING_SECONDS):
             # Files of other programs are no members, but their names are not absent.

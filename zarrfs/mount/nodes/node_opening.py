@@ -17,12 +17,22 @@ __all__ = ["open_member", "reopen"]
 
 def open_member(root: Group, path: str) -> Node:
     try:
+        if "\\" in path:
+            return _open_exactly(root, f"{root.path}/{path}".lstrip("/"))
         node: Array | Group | None = root.get(path)
     except KeyNameError:
         return None
     except Exception as error:
         return _broken(path, error)
     return node
+
+
+def _open_exactly(root: Group, path: str) -> Array | Group | None:
+    """Open a node whose name contains a backslash, which is a separator in the paths that ``Group`` accepts."""
+    spec = read_node(root.store, path, **root.access.reading)
+    if spec is None:
+        return None
+    return make_node(root.store, path, spec, root._cache, root.read_only, root.access)
 
 
 def reopen(store: Store, node: Array | Group) -> Node:

@@ -18,7 +18,7 @@ from zarrfs.engine.codecs.pipeline.scratch import release_scratch
 from zarrfs.errors import MountError
 from zarrfs.mount.native.library import NativeReads
 from zarrfs.mount.serving.file_statuses import StatusLayout
-from zarrfs.mount.serving.interruption import has_ending_signal
+from zarrfs.mount.serving.interruption import has_ending_signal, process_of
 
 __all__ = ["BINDING_VARIABLE", "Binding", "load_binding"]
 
@@ -94,12 +94,7 @@ class Binding:
 
     def calling_process(self) -> int:
         """Return the process whose request the current thread serves; 0 if it is not known, as in other containers."""
-        thread: int = self._module.fuse_get_context()[2]
-        try:
-            with open(f"/proc/{thread}/status", "rb") as status:
-                return next(int(line[5:]) for line in status if line.startswith(b"Tgid:"))
-        except (OSError, StopIteration, ValueError):
-            return 0
+        return process_of(self._module.fuse_get_context()[2])
 
     def is_interrupted(self) -> bool:
         """Return whether the program that waits for the request of this thread has received a signal that ends it."""

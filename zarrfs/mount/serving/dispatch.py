@@ -72,12 +72,17 @@ def inode_number(path: str) -> int:
     return number if number > ROOT_INODE and number != UNKNOWN_INODE else number + 2
 
 
+def _unknown_inode(path: str) -> int:
+    return 0
+
+
 class Dispatcher:
     """The operations of a mount. Thread-safe. The binding passes open files as structures (``raw_fi``).
 
     ``root`` serves all paths except those below the directories ``sources`` and ``control``. For one source ``root``
     is the operations of the source, and ``sources`` is empty. A request is counted as failed if it raises OSError.
-    ``call_waiting``, if it is given, calls operations that may wait for a server (``InterruptibleCalls``).
+    ``call_waiting``, if it is given, calls operations that may wait for a server (``InterruptibleCalls``). Without
+    ``numbers_inodes`` libfuse assigns the inode numbers.
 
     libfuse passes no path for an open file that was removed or replaced; see ``hard_remove`` in serving.py. The
     operations find it by its handle.
@@ -97,6 +102,8 @@ class Dispatcher:
         permissions: Permissions,
         max_read: int | None = None,
         call_waiting: Callable[..., Any] | None = None,
+        *,
+        numbers_inodes: bool = True,
     ) -> None:
         self._root = root
         self._directories = {**sources, CONTROL_DIRECTORY: control}
@@ -106,6 +113,7 @@ class Dispatcher:
         self._permissions = permissions
         self._max_read = max_read
         self._call_waiting = call_waiting
+        self._inode_number = inode_number if numbers_inodes else _unknown_inode
         self._open_files: dict[int, Any] = {}
         """The operations by the handles of the files that they opened."""
         self._destroying = threading.Lock()
@@ -143,6 +151,7 @@ class Dispatcher:
         call = self._call_waiting if name in WAITING_OPERATIONS else None
         is_read, is_write, has_handle = name == "read", name == "write", name in HANDLE_OPERATIONS
         is_release = name == "release"
+        number = self._inode_number
 
         def operation(path: str | None, *arguments: Any) -> Any:
             counters.begin(name)
@@ -158,7 +167,7 @@ class Dispatcher:
                     if changes_attributes:
                         result = self._apply_permissions(result, operations, inner)
                     if path is not None:  # The kernel knows the number of an open file.
-                        result["st_ino"] = inode_number(path)
+                        result["st_ino"] = number(path)
             except BaseException as error:
                 counters.fail(getattr(error, "errno", None), name)
                 raise
@@ -239,9 +248,10 @@ class Dispatcher:
             entries = _method(operations, "read_directory")(inner, fh, offset, with_attributes)
             changes_attributes = self._permissions.has_effect
             parent = path.rstrip("/")
+            number = self._inode_number
             special = {".": parent, "..": parent.rpartition("/")[0]}
             for name, kind, attributes, node, _ in entries:
-                inode = inode_number(special.get(name, f"{parent}/{name}"))
+                inode = number(special.get(name, f"{parent}/{name}"))
                 if attributes is not None:
                     if changes_attributes:
                         attributes = self._permissions.apply(attributes, node)

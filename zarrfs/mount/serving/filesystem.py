@@ -120,11 +120,20 @@ class Filesystem:
         sources = {name: self._operations(tree, caller) for name, tree in self._trees.items()}
         control = ControlOperations({STATISTICS_NAME: self.statistics.json})
         counters = self.statistics.counters
-        if len(sources) == 1:
-            (root,) = sources.values()
-            return Dispatcher(root, {}, control, counters, ready, permissions, max_read, call)
-        directory = ControlOperations(directories=lambda: list(sources))
-        return Dispatcher(directory, sources, control, counters, ready, permissions, max_read, call)
+        names = list(sources)
+        top = sources.pop(names[0]) if len(names) == 1 else ControlOperations(directories=lambda: names)
+        return Dispatcher(
+            top,
+            sources,
+            control,
+            counters,
+            ready,
+            permissions,
+            max_read,
+            call,
+            # Those of libfuse are the same after a rename.
+            numbers_inodes=not options.writable,
+        )
 
     def _operations(self, tree: Tree, caller: Callable[[], int]) -> ZarrOperations:
         if self._options.writable:

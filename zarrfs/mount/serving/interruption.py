@@ -11,12 +11,13 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from zarrfs.engine.codecs.pipeline.scratch import release_scratch
 from zarrfs.engine.stores.wrappers.timeout import DaemonThreads
 
-__all__ = ["InterruptibleCalls", "has_ending_signal"]
+__all__ = ["InterruptibleCalls", "has_ending_signal", "process_of"]
 
 POLL_SECONDS = 0.25
 """How often a waiting request checks whether it was interrupted. Requests that take less time are not checked."""
@@ -79,10 +80,27 @@ def has_ending_signal(thread: int) -> bool:
     Other signals, such as those of timers and profilers, also interrupt a request. Programs do not expect that they
     make the read of a file fail.
     """
-    try:
-        with open(f"/proc/{thread}/status", "rb") as file:
-            lines = file.read().splitlines()
-        pending = [int(line.split()[1], 16) for line in lines if line.startswith((b"SigPnd:", b"ShdPnd:"))]
-    except (OSError, ValueError, IndexError):
+    status = thread_status(thread)
+    if status is None:
         return True
-    return any(each >> (number - 1) & 1 for each in pending for number in ENDING_SIGNALS)
+    pending = int(status["SigPnd"], 16) | int(status["ShdPnd"], 16)
+    return any(pending >> (number - 1) & 1 for number in ENDING_SIGNALS)
+
+
+def process_of(thread: int) -> int:
+    """Return the process of a thread; 0 if it is not known."""
+    status = thread_status(thread)
+    return 0 if status is None else int(status["Tgid"])
+
+
+def thread_status(thread: int) -> dict[str, str] | None:
+    """Return what the system tells about a thread, such as ``Tgid`` and ``SigPnd``. None if it is not known.
+
+    The number of a thread in another container is not known: it is 0 or that of another thread.
+    """
+    try:
+        text = Path(f"/proc/{thread}/status").read_text(errors="replace")
+    except OSError:
+        return None
+    fields = (line.partition(":") for line in text.splitlines())
+    return {name: value.strip() for name, _, value in fields}

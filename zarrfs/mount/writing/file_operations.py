@@ -25,7 +25,7 @@ from zarrfs.mount.tree.tree import Tree
 from zarrfs.mount.writing.array_file import ArrayFile
 from zarrfs.mount.writing.file_handles import FileHandles
 from zarrfs.mount.writing.hidden_names import HiddenNames
-from zarrfs.mount.writing.hierarchy_editor import HierarchyEditor
+from zarrfs.mount.writing.hierarchy_editor import HierarchyEditor, check_path
 from zarrfs.mount.writing.implied_names import ImpliedNames
 from zarrfs.mount.writing.local_storage import synchronize
 from zarrfs.mount.writing.new_files import (
@@ -219,7 +219,8 @@ class FileOperations(ZarrOperations):
         return self._file_handles.add_pending(file, self._caller())
 
     def _check_parent(self, path: str) -> None:
-        """Raise an error if nothing can be created at a path because of its directory."""
+        """Raise an error if nothing can be created at a path because of its name or its directory."""
+        check_path(path)
         parent = path.rpartition("/")[0] or "/"
         entry = self._entry(parent)
         if not isinstance(entry, Directory):

@@ -85,6 +85,7 @@ class HierarchyEditor:
             root = self.tree.root
             root.refresh()
             return root
+        check_path(path)
         node: Array | Group | None = self.root.get(path)
         return node
 
@@ -103,6 +104,7 @@ class HierarchyEditor:
 
     def make_group(self, path: str) -> None:
         """Create a group. Raises NodeExistsError."""
+        check_path(path)
         self.root.create_group(path)
         self.tree.rescan()
 
@@ -124,6 +126,7 @@ class HierarchyEditor:
 
     def remove(self, path: str) -> None:
         """Delete a node with everything below it. Its dirty chunks are dropped."""
+        check_path(path)
         root = self.root
         self.write_buffer.discard(self.store_path(path))
         del root[path]
@@ -133,6 +136,8 @@ class HierarchyEditor:
         """Move a node with everything below it. An array at the target is replaced."""
         if (target + "/").startswith(source + "/") and source != target:
             raise RefusedError(f"/{source}: it cannot be moved into itself", errno.EINVAL)
+        check_path(source)
+        check_path(target)
         self.write_buffer.flush(below=self.store_path(source))
         root = self.root
         present = root.get(target)
@@ -278,6 +283,16 @@ class HierarchyEditor:
         if node is None:
             raise RefusedError(f"/{path}: there is no such node", errno.ENOENT)
         return node
+
+
+def check_path(path: str) -> None:
+    """Raise RefusedError with EINVAL for a path with a backslash, which would denote another node."""
+    if "\\" in path:
+        raise RefusedError(
+            f"/{path.lstrip('/')}: nodes whose names contain a backslash cannot be created, removed, renamed or "
+            "resized, because zarr libraries read it as a separator",
+            errno.EINVAL,
+        )
 
 
 def _row_nbytes(array: Array, nbytes: int) -> int:

@@ -126,8 +126,12 @@ class WritableOperations(FileOperations):
             parent = path.rpartition("/")[0]
             names = self._tree.array_names(node_path)
             if all(f"{parent}/{name}" in self._hidden for name in names):
+                try:
+                    self._editor.remove(node_path)
+                except BaseException:
+                    self._hidden.show(path)
+                    raise
                 self._discard_appended(f"/{node_path}.raw")
-                self._editor.remove(node_path)
                 self._implied.discard(f"/{node_path}.")
                 self._hidden.show_all(f"/{node_path}.")
                 self._mark_stale(node_path)
