@@ -219,3 +219,30 @@ def test_a_store_that_is_read_only_is_not_changed(tmp_path: Path) -> None:
             assert errno_of(*arguments) == errno.EROFS, arguments
         assert sorted(operations.readdir("/", 0)[2:]) == [".group.json", "img.json", "img.npy", "img.raw"]
         operations.destroy("/")
+
+
+@pytest.mark.parametrize("suffix", [".raw", ".npy"])
+@pytest.mark.parametrize("rows", [2, 4, 8])
+def test_a_file_whose_array_another_program_resizes_has_no_bytes_of_two_versions(
+    rows: int, suffix: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As in a read-only mount: more rows continue a .raw file, and any other change is ESTALE."""
+    root = zarrfs.create_group(tmp_path / "a.zarr")
+    array = root.create_array("img", data=np.arange(4 * 100, dtype="<u2").reshape(4, 100), chunks=(1, 100))
+    operations = operations_of(tmp_path / "a.zarr")
+    handle = operations.open(f"/img{suffix}", os.O_RDONLY)
+    size = operations.getattr(f"/img{suffix}")["st_size"]
+    before = bytes(operations.read(f"/img{suffix}", size - 200, 0, handle))
+    array.attrs["a"] = 1
+    array.resize((rows, 100))
+    if rows == 4 or (rows == 8 and suffix == ".raw"):
+        for _ in range(2):
+            rest = bytes(operations.read(f"/img{suffix}", 2000, len(before), handle))
+            assert len(before + rest) == size + (rows - 4) * 200
+            assert (before + rest)[size - 800 : size] == np.arange(400, dtype="<u2").tobytes()
+    else:
+        for _ in range(2):
+            assert errno_of(operations.read, f"/img{suffix}", 200, len(before), handle) == errno.ESTALE
+    operations.release(f"/img{suffix}", handle)
+    assert operations.getattr(f"/img{suffix}")["st_size"] in (size, size + (rows - 4) * 200)
+    operations.destroy("/")

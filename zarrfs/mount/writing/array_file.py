@@ -29,6 +29,7 @@ class ArrayFile(OpenFile):
         appended: the bytes that were written at the end by this file or another one, if this file wrote some of them
             that are not rows yet.
         is_stale: whether the node was changed, so that the content has to be looked up again.
+        is_outdated: whether another program has replaced or resized the array, so that reads fail.
         is_dirty: whether bytes were written to this file since it was flushed.
     """
 
@@ -41,6 +42,7 @@ class ArrayFile(OpenFile):
         self.appended: PendingFile | None = None
         self._write_buffer = write_buffer
         self.is_stale = False
+        self.is_outdated = False
         self.is_dirty = False
 
     def presents(self, top: str) -> bool:

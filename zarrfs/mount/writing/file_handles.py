@@ -6,6 +6,7 @@ import errno
 from collections.abc import Iterator
 
 from zarrfs.mount.fuse.error_numbers import os_error
+from zarrfs.mount.nodes.node_records import same_data
 from zarrfs.mount.reading.blocks import BlockPool
 from zarrfs.mount.reading.content import VirtualFileContent
 from zarrfs.mount.reading.open_files import OpenFile
@@ -99,10 +100,12 @@ class FileHandles:
         """Return the open file of a handle. It follows the array if that was replaced, renamed or resized.
 
         ``path`` is used only if there is no such handle. Raises OSError with ESTALE if there is no longer a file at the
-        path.
+        path, or if another program has changed the array so that the content is no longer that of the handle.
         """
         file = self._files.get(handle)
         if isinstance(file, ArrayFile):
+            if file.is_outdated:
+                raise os_error(errno.ESTALE)
             if not file.is_stale:
                 return file
             path = file.path
@@ -113,6 +116,21 @@ class FileHandles:
             return self._open(path, entry.content)
         file.follow(entry.content)
         return file
+
+    def changed_file(self, handle: int) -> ArrayFile:
+        """Return the open file of a handle whose array another program has changed, with its present content.
+
+        Raises OSError with ESTALE unless it continues the content that the program may have read.
+        """
+        file = self._files.get(handle)
+        if isinstance(file, ArrayFile):
+            self._tree.rescan()
+            entry = self._tree.lookup(file.path)
+            if isinstance(entry, VirtualFile) and _continues(file.content, entry.content):
+                file.follow(entry.content)
+                return file
+            file.is_outdated = True
+        raise os_error(errno.ESTALE)
 
     def mark_stale(self, top: str) -> None:
         """Let open files of the nodes at or below a path of the store look up their content again."""
@@ -156,6 +174,11 @@ class FileHandles:
         file = ArrayFile(path, content, self._pool, self._write_buffer)
         file.can_grow = is_raw(path, content)
         return file
+
+
+def _continues(old: VirtualFileContent, new: VirtualFileContent) -> bool:
+    are_same = len(old.arrays) == len(new.arrays) and all(map(same_data, old.arrays, new.arrays))
+    return are_same and old.has_same_layout(new)
 
 
 def is_raw(path: str, content: VirtualFileContent) -> bool:

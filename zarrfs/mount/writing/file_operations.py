@@ -18,6 +18,7 @@ from zarrfs.mount.fuse.open_directories import LazyEntry
 from zarrfs.mount.fuse.operations import ZarrOperations
 from zarrfs.mount.fuse.refusal import RefusedError
 from zarrfs.mount.options import CreationOptions
+from zarrfs.mount.reading.block_reader import is_stale
 from zarrfs.mount.reading.blocks import BlockPool
 from zarrfs.mount.tree.entries import Directory, Entry, FileSummary, VirtualFile
 from zarrfs.mount.tree.presentation import GROUP_DOCUMENT
@@ -254,12 +255,15 @@ class FileOperations(ZarrOperations):
             if offset + size > file.content.size and self._appended.get(file.path) is not None:
                 with self._structure:
                     return self._read_end(path, size, offset, fh)
-            return file.read(offset, size)
+            try:
+                return file.read(offset, size)
+            except Exception as error:
+                if not is_stale(error):
+                    raise
+            return self._file_handles.changed_file(fh).read(offset, size)
         except Exception as error:
-            if isinstance(error, OSError) and error.errno == errno.ESTALE:
-                raise
             self._error_log.report(path, error)
-            raise os_error(errno.EIO) from error
+            raise os_error(errno.ESTALE if is_stale(error) else errno.EIO) from error
 
     @errors_to_errno
     def write(self, path: str, data: bytes, offset: int, fh: int) -> int:
