@@ -96,7 +96,7 @@ ORDER = (
     "zarrfs.engine.stores.base",
     "zarrfs.engine.stores.regular_files",
     "zarrfs.engine.stores.temporary_files",
-    "zarrfs.engine.stores.document_locks",
+    "zarrfs.engine.stores.locks",
     "zarrfs.engine.stores.memory",
     "zarrfs.engine.stores.symbolic_links",
     "zarrfs.engine.stores.local_files",

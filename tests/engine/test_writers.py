@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import random
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from tests.processes import run_together, running
+from tests.processes import TIMEOUT, run_together, running
 from tests.threads import run_in_threads
 from zarrfs.engine.stores.memory import MemoryStore
 
@@ -26,23 +28,73 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 WRITER = """
 import sys, zarrfs
-path, locks, own, of = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-array = zarrfs.open_array(path, mode="r+", synchronizer=zarrfs.ProcessSynchronizer(locks))
+path, own, of = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+locks = {"synchronizer": zarrfs.ProcessSynchronizer(sys.argv[4])} if len(sys.argv) > 4 else {}
+array = zarrfs.open_array(path, mode="r+", **locks)
+array[own] = 7  # The first write imports modules.
 print("ready", flush=True)
 sys.stdin.readline()
-for row in range(own, 16, of):
-    for column in range(0, 16, 2):
-        array[row, column : column + 2] = row * 16 + column + 1
+width = array.shape[1]
+for row in range(own, 32, of):
+    # Rows of several chunks are written by the native library, parts of one chunk are not.
+    array[row] = row + 1
+    array[row] = 0  # Chunks that contain only the fill value are deleted.
+    array[row, : width // 2 + 1] = row + 1
+    array[row, width // 2 - 1 :] = row + 1
 """
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_concurrent_writes_of_processes_to_one_chunk_are_all_kept(layout: str, tmp_path: Path) -> None:
-    zarrfs.create_array(tmp_path / "a", shape=(16, 16), dtype="u2", **LAYOUTS[layout])
-    count = 3
-    run_together(WRITER, [(tmp_path / "a", tmp_path / "locks", own, count) for own in range(count)])
-    row, column = np.indices((16, 16))
-    assert np.array_equal(zarrfs.open_array(tmp_path / "a")[...], row * 16 + column // 2 * 2 + 1)
+@pytest.mark.parametrize(
+    ("layout", "native", "locks"),
+    [
+        ("chunks", "1", ()),
+        ("shards", "1", ()),
+        ("shards", "0", ()),
+        ("v2", "0", ()),
+        ("n5", "1", ("locks",)),
+    ],
+    ids=str,
+)
+def test_processes_that_write_to_the_same_chunks_lose_nothing(
+    layout: str, native: str, locks: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZARRFS_NATIVE", native)
+    width = 16384  # Writing a chunk takes so long that the writers meet.
+    options = {
+        key: (n[0], n[1] * width // 32) if key != "zarr_format" else n for key, n in LAYOUTS[layout].items()
+    }
+    array = zarrfs.create_array(tmp_path / "a", shape=(32, width), dtype="u4", fill_value=0, **options)
+    count = 4
+    run_together(
+        WRITER, [(tmp_path / "a", own, count, *(tmp_path / name for name in locks)) for own in range(count)]
+    )
+    assert [row for row in range(32) if (array[row] != row + 1).any()] == []
+    names = {name for _, _, names in os.walk(tmp_path / "a") for name in names}
+    assert len(names) <= 6
+    assert not any("writing" in name or "lock" in name for name in names), names
+
+
+HOLDER = """
+import sys, zarrfs
+store = zarrfs.open_array(sys.argv[1], mode="r+").store
+with store.lock(sys.argv[2]):
+    print("ready", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_the_lock_of_a_killed_process_is_released(tmp_path: Path) -> None:
+    array = zarrfs.create_array(tmp_path / "a", shape=4, chunks=4, dtype="u2")
+    array[0] = 1
+    command = [sys.executable, "-c", HOLDER, str(tmp_path / "a"), "c/0"]
+    waiting = threading.Thread(target=lambda: array.__setitem__(1, 2))
+    with running(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        waiting.start()
+        assert array[:].tolist() == [1, 0, 0, 0]
+    waiting.join(TIMEOUT)
+    assert array[:].tolist() == [1, 2, 0, 0]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

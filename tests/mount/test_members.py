@@ -26,7 +26,7 @@ from zarrfs.mount.nodes.node_records import BrokenNode
 from zarrfs.mount.serving.statistics import RequestCounters
 from zarrfs.mount.tree.entries import Directory, VirtualFile
 from zarrfs.mount.tree.tree import Tree
-from zarrfs.mount.writing.synchronization import check_store
+from zarrfs.mount.writing.local_storage import check_store
 from zarrfs.testing import CountingStore
 
 

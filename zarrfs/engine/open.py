@@ -102,7 +102,8 @@ def open(
             archives and LMDB, ``durable``: if True, each write is flushed to the disk (fsync) before it returns; an
             archive is flushed when it is closed.
         synchronizer: provides the locks for writing. Use a ``ProcessSynchronizer`` if several processes write to one
-            chunk or shard, or change the same metadata. Threads of one process do not need one.
+            chunk or shard, or change the same metadata, in a store that is not a local directory, or together with
+            zarr-python 2. Threads of one process, and processes that use a local directory, do not need one.
         use_consolidated: whether members of a group are looked up in its consolidated metadata. True: yes, and raise
             MetadataError if there are none. False: no. None: if lookups in the store are slow.
         options: ``access`` determines when metadata and chunks are compared with the store, whether missing chunks are

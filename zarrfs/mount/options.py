@@ -81,8 +81,8 @@ class MountOptions:
         max_document: the maximum size of a metadata document in bytes; None for the default.
         writable: whether files can be changed. The store is then opened for writing.
         creation: how new arrays are stored, if the mount is writable.
-        synchronizer: the directory of a ``ProcessSynchronizer`` that other writers of the store use. None: mounts of
-            one directory by one user exclude each other, but no other writers.
+        synchronizer: the directory of a ``ProcessSynchronizer`` that other writers of the store use. None: writers of a
+            directory exclude each other by locks of its files; writers of other stores do not exclude each other.
     """
 
     path: str = ""

@@ -19,7 +19,7 @@ from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.open import Location, open_group
 from zarrfs.engine.open import open as open_node
 from zarrfs.engine.stores.base import Store
-from zarrfs.engine.stores.document_locks import locked_documents
+from zarrfs.engine.stores.locks import locked_documents
 from zarrfs.errors import MetadataError, NodeTypeError, UnsupportedError
 from zarrfs.logs import logger
 

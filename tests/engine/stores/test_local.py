@@ -17,7 +17,7 @@ import pytest
 
 import zarrfs
 from zarrfs.engine.locations import open_store
-from zarrfs.engine.stores import document_locks
+from zarrfs.engine.stores import locks
 from zarrfs.engine.stores.base import ByteRange
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.temporary import TemporaryStore
@@ -318,7 +318,7 @@ def test_a_forked_process_does_not_hold_the_locks_of_its_parent(tmp_path: Path) 
     with store.lock("zarr.json"):
         child = os.fork()
         if not child:
-            os._exit(len(document_locks._directory_locks))
+            os._exit(len(locks._directory_locks))
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert not is_locked(tmp_path)
 

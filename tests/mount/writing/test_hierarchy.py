@@ -21,8 +21,8 @@ from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MountError
 from zarrfs.mount.options import CreationOptions
+from zarrfs.mount.writing.local_storage import check_store
 from zarrfs.mount.writing.operations import WritableOperations
-from zarrfs.mount.writing.synchronization import check_store
 
 
 @pytest.fixture

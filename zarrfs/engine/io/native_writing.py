@@ -110,7 +110,6 @@ def _writes_files(store: Store) -> bool:
     return (
         isinstance(store, LocalStore)
         and not store.read_only
-        and not store.synchronized
         and all(getattr(type(store), name) is getattr(LocalStore, name) for name in names)
     )
 

@@ -22,7 +22,7 @@ from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes, flat_boxes
 from zarrfs.engine.indexing.normalized import OrthogonalSelection, Span
 from zarrfs.engine.io.chunk_reading import read_region
 from zarrfs.engine.io.storage import ArrayStorage
-from zarrfs.engine.io.writing import Parts, encode_chunk, read_chunk, store_chunk, write_selection
+from zarrfs.engine.io.writing import Parts, encode_chunk, read_chunk, replace_chunk, write_selection
 from zarrfs.engine.stores.base import ValueTooLargeError
 
 __all__ = ["Patch", "shard_codec", "write_flat", "write_patches"]
@@ -60,13 +60,7 @@ def write_patches(
     Raises ChunkEncodeError, ChunkDecodeError for the old data, and StoreError. The stored chunk is then unchanged.
     """
     pipeline = storage.pipeline_of(coords)
-    # Raises before anything is read if a codec cannot encode.
-    _ = pipeline.encoder
-    try:
-        with storage.lock(coords), storage.store.lock(storage.key(coords)):
-            store_chunk(storage, coords, _patched(storage, pipeline, coords, patches, write_empty))
-    except CodecError as error:
-        raise storage.encode_error(coords, error) from error
+    replace_chunk(storage, coords, lambda: _patched(storage, pipeline, coords, patches, write_empty))
 
 
 def _patched(
@@ -77,6 +71,7 @@ def _patched(
     write_empty: bool,
 ) -> Parts | None:
     """Return the encoded chunk after the patches, or None if it contains only the fill value."""
+    _ = pipeline.encoder  # Raises before anything is read if a codec cannot encode.
     covered = _is_covered(storage, pipeline, coords, patches)
     codec = shard_codec(storage)
     if codec is not None:

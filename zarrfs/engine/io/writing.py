@@ -3,16 +3,17 @@
 A chunk that is written as a whole is encoded directly from the data. A partial write reads, modifies and writes back
 the chunk. A chunk is written as one store value, atomically.
 
-The read-modify-write of a chunk holds the chunk's lock, so that threads that write to different parts of one chunk do
-not overwrite each other's data. If the store is synchronized, the same holds for processes. In such a store a chunk at
-the end of the array is read first even if all its elements inside the array are written, because another process may
-have made the array larger.
+A chunk is replaced under its lock (``replace_chunk``), so that threads that write to different parts of one chunk do
+not overwrite each other's data. If the store is synchronized, as directories are, the same holds for processes. In such
+a store a chunk at the end of the array is read first even if all its elements inside the array are written, because
+another process may have made the array larger.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,15 +35,15 @@ from zarrfs.engine.io.chunk_reading import read_region
 from zarrfs.engine.io.planning import MIN_PARALLEL_COMPRESSED_NBYTES, MIN_PARALLEL_UNCOMPRESSED_NBYTES
 from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.parallel import CORES, for_each, limit_threads
-from zarrfs.engine.stores.base import ValueTooLargeError
-from zarrfs.errors import import_failure
+from zarrfs.engine.stores.base import ValueCreatedError, ValueTooLargeError
+from zarrfs.errors import ChunkDecodeError, import_failure
 
 __all__ = [
     "Parts",
     "clear_regions",
     "encode_chunk",
     "read_chunk",
-    "store_chunk",
+    "replace_chunk",
     "write_selection",
     "writing_threads",
 ]
@@ -76,14 +77,11 @@ def write_selection(
         raise import_failure(error) from error
 
     def write(projection: ChunkProjection) -> None:
-        try:
-            with (
-                storage.lock(projection.chunk_coords),
-                storage.store.lock(storage.key(projection.chunk_coords)),
-            ):
-                _write_chunk(storage, projection, values[projection.target], write_empty)
-        except CodecError as error:
-            raise storage.encode_error(projection.chunk_coords, error) from error
+        replace_chunk(
+            storage,
+            projection.chunk_coords,
+            lambda: _encoded(storage, projection, values[projection.target], write_empty),
+        )
 
     workers = writing_threads(storage) if count > 1 else 1
     with limit_threads(storage.access.concurrency):
@@ -112,41 +110,61 @@ def clear_regions(
     """
     pipeline = storage.pipeline_of(coords)
     fill = _filled(storage, ())
-    try:
-        with storage.lock(coords), storage.store.lock(storage.key(coords)):
-            for region in regions:
-                if not storage.store.exists(storage.key(coords)):
+    for region in regions:
+        if not storage.store.exists(storage.key(coords)):
+            return
+        values = np.broadcast_to(fill, [part.stop - part.start for part in region])
+        projection = ChunkProjection(coords, region, None, (Ellipsis,), False)
+        replace_chunk(
+            storage,
+            coords,
+            partial(_update, storage, pipeline, projection, values, write_empty, only_stored=True),
+        )
+
+
+def replace_chunk(storage: ArrayStorage, coords: tuple[int, ...], encode: Callable[[], Parts | None]) -> None:
+    """Replace a chunk by what ``encode`` returns, which may read it; None deletes it. No other writer changes it
+    meanwhile. ``encode`` is called again if another process has created the chunk.
+
+    Raises ChunkEncodeError for a CodecError of ``encode``, and StoreError.
+    """
+    key = storage.key(coords)
+    with storage.lock(coords):
+        while True:
+            try:
+                with storage.store.lock(key):
+                    _store_chunk(storage, coords, key, encode())
                     return
-                values = np.broadcast_to(fill, [part.stop - part.start for part in region])
-                projection = ChunkProjection(coords, region, None, (Ellipsis,), False)
-                data = _update(storage, pipeline, projection, values, write_empty, only_stored=True)
-                store_chunk(storage, coords, data)
-    except CodecError as error:
-        raise storage.encode_error(coords, error) from error
+            except ValueCreatedError:
+                continue
+            except CodecError as error:
+                raise storage.encode_error(coords, error) from error
 
 
-def _write_chunk(
+def _encoded(
     storage: ArrayStorage, projection: ChunkProjection, values: Array, write_empty: bool
-) -> None:
+) -> Parts | None:
+    """Return the encoded chunk with ``values``, or None if it is to be deleted."""
     coords, region = projection.chunk_coords, projection.chunk_region
     pipeline = storage.pipeline_of(coords)
     shape = pipeline.chain.spec.shape
     encoder = pipeline.encoder  # Raises before anything is read if a codec cannot encode.
     if projection.local is None and _covers(region, shape):
-        data = encode_chunk(storage, pipeline, np.asarray(values, storage.dtype), write_empty)
-    elif projection.whole and not storage.store.synchronized:
-        chunk = encoder.working_chunk()
-        chunk[...] = storage.effective_fill_value
-        chunk[region] = values
-        data = encode_chunk(storage, pipeline, chunk, write_empty)
-    else:
-        data = _update(storage, pipeline, projection, values, write_empty)
-    store_chunk(storage, coords, data)
+        return encode_chunk(storage, pipeline, np.asarray(values, storage.dtype), write_empty)
+    try:
+        if storage.store.synchronized or not projection.whole:
+            return _update(storage, pipeline, projection, values, write_empty)
+    except ChunkDecodeError:
+        # All elements of the array that are in the broken chunk are written.
+        if not projection.whole:
+            raise
+    chunk = encoder.working_chunk()
+    chunk[...] = storage.effective_fill_value
+    chunk[region] = values
+    return encode_chunk(storage, pipeline, chunk, write_empty)
 
 
-def store_chunk(storage: ArrayStorage, coords: tuple[int, ...], data: Parts | None) -> None:
-    """Store an encoded chunk; None deletes it. The caller holds the locks of the chunk."""
-    key = storage.key(coords)
+def _store_chunk(storage: ArrayStorage, coords: tuple[int, ...], key: str, data: Parts | None) -> None:
     if data is None:
         storage.store.delete(key)
     elif len(data) > 1:

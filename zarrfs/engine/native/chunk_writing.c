@@ -8,19 +8,6 @@
 
 int covers_chunk(const struct zarrfs_read *read, const struct box *box) { return !is_partial(read, box); }
 
-int is_whole(const struct zarrfs_write *write, const int64_t *value) {
-    const struct zarrfs_read *read = &write->read;
-    for (int d = 0; d < read->chain->ndim; d++) {
-        const struct zarrfs_dimension *dimension = &read->dimensions[d];
-        int64_t length = read->chain->shape[d] * (read->shard->present ? read->shard->grid[d] : 1);
-        int64_t rest = write->shape[d] - dimension->value[value[d]] * length;
-        int64_t low = dimension->first[value[d]], high = dimension->first[value[d] + 1];
-        int64_t count = dimension->target[high - 1] + dimension->length[high - 1] - dimension->target[low];
-        if (count != (rest < length ? rest : length)) return 0;
-    }
-    return 1;
-}
-
 int is_deleted(const struct zarrfs_write *write, const unsigned char *data) {
     size_t itemsize = (size_t)write->read.chain->itemsize, nbytes = (size_t)write->read.chain->nbytes;
     if (!write->delete_filled || memcmp(data, write->stored_fill, itemsize)) return 0;
@@ -56,8 +43,6 @@ int assemble_chunk(struct writer *writer, const struct box *box, int covered, co
             return -1;
     }
     *data = chunk;
-    for (int d = 0; d < read->chain->ndim; d++)
-        if (!box->length[d]) return 0;
     store_box(read, box, chunk, writer->strides);
     return 0;
 }
@@ -72,7 +57,7 @@ static int64_t make_n5_header(const struct zarrfs_chain *chain, unsigned char *h
     return position - header;
 }
 
-static int store_chunk(struct writer *writer, char *name, int64_t number, const unsigned char *data) {
+static int store_chunk(struct writer *writer, char *name, int64_t number, const unsigned char *data, int is_new) {
     const struct zarrfs_write *write = writer->write;
     const struct zarrfs_chain *chain = write->read.chain;
     const unsigned char *encoded;
@@ -87,36 +72,28 @@ static int store_chunk(struct writer *writer, char *name, int64_t number, const 
         abandon_file(&file);
         return -1;
     }
-    return commit_file(writer, &file);
+    return commit_file(writer, &file, is_new);
 }
 
 int write_chunk(struct writer *writer, int64_t number, const int64_t *value) {
     const struct zarrfs_write *write = writer->write;
     const struct zarrfs_read *read = &write->read;
     int64_t entries[MAX_NDIM];
-    char name[MAX_NAME], copy[MAX_NAME];
+    char name[MAX_NAME];
     struct box box;
     const unsigned char *data;
     if (format_name(read, value, name)) return -1;
     for (int d = 0; d < read->chain->ndim; d++) entries[d] = read->dimensions[d].first[value[d]];
     entry_box(read, entries, &box);
-    int covered = covers_chunk(read, &box), fd = -1;
-    struct source old = {NULL, -1, 0, 0, NULL};
+    int covered = covers_chunk(read, &box), fd;
     struct stat status;
-    if (!covered && !is_whole(write, value)) {
-        memcpy(copy, name, sizeof copy);
-        do fd = open_below(read->directory, copy, READ_FLAGS);
-        while (fd < 0 && errno == EINTR);
-        if (fd < 0 && errno != ENOENT) return -1;
-        if (fd >= 0 && (fstat(fd, &status) || !S_ISREG(status.st_mode))) {
-            close(fd);
-            return -1;
-        }
-        old.fd = fd;
-        old.size = fd >= 0 ? status.st_size : 0;
-    }
+    if (lock_value(writer, name, &fd, &status)) return -1;
+    struct source old = {NULL, fd, 0, fd >= 0 ? status.st_size : 0, NULL};
     int failed = assemble_chunk(writer, &box, covered, fd >= 0 ? &old : NULL, &data);
-    if (fd >= 0) close(fd);
-    if (failed) return -1;
-    return is_deleted(write, data) ? delete_value(writer, name) : store_chunk(writer, name, number, data);
+    if (!failed && !is_deleted(write, data))
+        failed = store_chunk(writer, name, number, data, fd < 0);
+    else if (!failed && fd >= 0)
+        failed = delete_value(writer, name);
+    unlock_value(&fd);
+    return failed;
 }

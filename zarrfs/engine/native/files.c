@@ -1,9 +1,11 @@
-/* Files of values that are written: the temporary file, its renaming, and the directories. */
+/* Files of values that are written: their locks, the temporary file, its renaming, and the directories. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "writing.h"
@@ -69,6 +71,30 @@ static int open_parent(struct writer *writer, char *name, int create, const char
     return parent->fd = fd;
 }
 
+int lock_value(struct writer *writer, const char *name, int *fd, struct stat *status) {
+    char copy[MAX_NAME]; /* it may be divided */
+    struct stat current;
+    int directory = writer->write->read.directory;
+    memcpy(copy, name, strlen(name) + 1);
+    do *fd = open_below(directory, copy, READ_FLAGS);
+    while (*fd < 0 && errno == EINTR);
+    if (*fd < 0) return errno == ENOENT ? 0 : -1;
+    if (!fstat(*fd, status) && S_ISREG(status->st_mode) && !flock(*fd, LOCK_EX | LOCK_NB) &&
+        !fstatat(directory, name, &current, 0) && current.st_ino == status->st_ino &&
+        current.st_dev == status->st_dev)
+        return 0;
+    unlock_value(fd);
+    return -1;
+}
+
+void unlock_value(int *fd) {
+    if (*fd < 0) return;
+    /* Unlocked explicitly: a process that was forked in between has the file open too. */
+    flock(*fd, LOCK_UN);
+    close(*fd);
+    *fd = -1;
+}
+
 int begin_file(struct writer *writer, char *name, int64_t number, struct value_file *file) {
     int length = snprintf(file->temporary, sizeof file->temporary, "%s%llx", writer->write->temporary,
                           (unsigned long long)number);
@@ -107,14 +133,29 @@ void abandon_file(struct value_file *file) {
     unlinkat(file->parent, file->temporary, 0);
 }
 
-int commit_file(struct writer *writer, struct value_file *file) {
+/* Rename the temporary file to a name that must not exist. */
+static int rename_to_new(const struct value_file *file) {
+#ifdef SYS_renameat2
+    const unsigned no_replace = 1; /* RENAME_NOREPLACE */
+    if (!syscall(SYS_renameat2, file->parent, file->temporary, file->parent, file->base, no_replace)) return 0;
+    if (errno != EINVAL && errno != ENOSYS) return -1;
+#endif
+    return linkat(file->parent, file->temporary, file->parent, file->base, 0) ||
+                   unlinkat(file->parent, file->temporary, 0)
+               ? -1
+               : 0;
+}
+
+int commit_file(struct writer *writer, struct value_file *file, int is_new) {
     if (writer->write->durable && fsync(file->fd)) {
         abandon_file(file);
         return -1;
     }
     int failed = close(file->fd); /* network file systems report errors here */
     file->fd = -1;
-    if (failed || renameat(file->parent, file->temporary, file->parent, file->base)) {
+    if (!failed)
+        failed = is_new ? rename_to_new(file) : renameat(file->parent, file->temporary, file->parent, file->base);
+    if (failed) {
         unlinkat(file->parent, file->temporary, 0);
         return -1;
     }

@@ -21,7 +21,7 @@ struct job {
     int64_t remaining;        /* parts that are not complete */
     uint64_t *sizes;          /* of the new inner chunks; MISSING for those that are not stored */
     unsigned char *old_index; /* NULL if there is no old shard, or it is not needed */
-    int old_fd;
+    int old_fd; /* locked; -1 if there is no old shard */
     struct stat old_status;
     struct output *outputs; /* one per part; NULL if there is one part */
 };
@@ -70,8 +70,7 @@ void free_jobs(struct jobs *jobs) {
 }
 
 static void clear_job(struct jobs *jobs, struct job *job) {
-    if (job->old_fd >= 0) close(job->old_fd);
-    job->old_fd = -1;
+    unlock_value(&job->old_fd);
     free(job->sizes);
     free(job->old_index);
     for (int64_t part = 0; job->outputs && part < jobs->parts; part++) free_output(&job->outputs[part]);
@@ -81,13 +80,9 @@ static void clear_job(struct jobs *jobs, struct job *job) {
     job->outputs = NULL;
 }
 
-/* Open the old shard and read its index. All its entries must be valid: inner chunks that do not change are copied. */
-static int open_old_shard(const struct zarrfs_write *write, struct job *job, char *name) {
+/* Read the index of the old shard. All its entries must be valid: inner chunks that do not change are copied. */
+static int read_old_index(const struct zarrfs_write *write, struct job *job) {
     const struct zarrfs_shard *shard = write->read.shard;
-    do job->old_fd = open_below(write->read.directory, name, READ_FLAGS);
-    while (job->old_fd < 0 && errno == EINTR);
-    if (job->old_fd < 0) return errno == ENOENT ? 0 : -1;
-    if (fstat(job->old_fd, &job->old_status) || !S_ISREG(job->old_status.st_mode)) return -1;
     int64_t size = job->old_status.st_size, nbytes = shard->index_nbytes;
     if (size > write->max_stored || size < nbytes) return -1;
     struct source file = {NULL, job->old_fd, 0, size, NULL};
@@ -103,14 +98,26 @@ static int open_old_shard(const struct zarrfs_write *write, struct job *job, cha
     return 0;
 }
 
-static int prepare_job(struct writer *writer, struct job *job, const int64_t *value, char *name) {
+/* Whether all elements of a shard are written. */
+static int covers_shard(const struct zarrfs_read *read, const int64_t *value) {
+    for (int d = 0; d < read->chain->ndim; d++) {
+        const struct zarrfs_dimension *dimension = &read->dimensions[d];
+        int64_t low = dimension->first[value[d]], high = dimension->first[value[d] + 1];
+        int64_t count = dimension->target[high - 1] + dimension->length[high - 1] - dimension->target[low];
+        if (count != read->chain->shape[d] * read->shard->grid[d]) return 0;
+    }
+    return 1;
+}
+
+static int prepare_job(struct writer *writer, struct job *job, const int64_t *value, const char *name) {
     const struct zarrfs_write *write = writer->write;
     int64_t cells = cell_count(&write->read);
     job->is_prepared = 1;
     job->sizes = malloc((size_t)cells * sizeof *job->sizes);
     if (!job->sizes) return -1;
     if (write->parts > 1 && !(job->outputs = calloc((size_t)write->parts, sizeof *job->outputs))) return -1;
-    return is_whole(write, value) ? 0 : open_old_shard(write, job, name);
+    if (lock_value(writer, name, &job->old_fd, &job->old_status)) return -1;
+    return job->old_fd < 0 || covers_shard(&write->read, value) ? 0 : read_old_index(write, job);
 }
 
 /* -- output ------------------------------------------------------------------------------------------------------ */
@@ -166,18 +173,11 @@ static int inner_box(const struct zarrfs_read *read, const int64_t *value, int64
     return 1;
 }
 
-/* An empty box, for inner chunks of a whole shard that lie outside of the array. */
-static void no_box(const struct zarrfs_read *read, struct box *box) {
-    memset(box, 0, sizeof *box);
-    box->out = read->out;
-}
-
 /* Encode inner chunks `low` to `high` (exclusive). */
 static int encode_inner_chunks(struct writer *writer, struct job *job, const int64_t *value, int64_t low, int64_t high,
                                struct sink *sink) {
     const struct zarrfs_write *write = writer->write;
     const struct zarrfs_read *read = &write->read;
-    int whole = is_whole(write, value);
     for (int64_t cell = low; cell < high; cell++) {
         struct box box;
         uint64_t offset = MISSING, nbytes = MISSING;
@@ -186,23 +186,16 @@ static int encode_inner_chunks(struct writer *writer, struct job *job, const int
             nbytes = load_le64(job->old_index + 16 * cell + 8);
         }
         int is_stored = offset != MISSING || nbytes != MISSING, is_selected = inner_box(read, value, cell, &box);
-        if (!is_selected && !whole) {
+        if (!is_selected) {
             job->sizes[cell] = is_stored ? nbytes : MISSING;
             if (!is_stored) continue;
             if (add_old_bytes(sink->output, (int64_t)offset, (int64_t)nbytes)) return -1;
             continue;
         }
         struct source old = {NULL, job->old_fd, (int64_t)offset, (int64_t)nbytes, NULL};
-        int covered = is_selected && covers_chunk(read, &box);
+        int covered = covers_chunk(read, &box);
         const unsigned char *data, *encoded;
         int64_t size;
-        if (!is_selected) {
-            if (write->delete_filled) {
-                job->sizes[cell] = MISSING;
-                continue;
-            }
-            no_box(read, &box);
-        }
         if (assemble_chunk(writer, &box, covered, is_stored ? &old : NULL, &data)) return -1;
         if (is_deleted(write, data)) {
             job->sizes[cell] = MISSING;
@@ -252,7 +245,7 @@ static int complete_shard(struct writer *writer, struct job *job, struct sink *s
         free(index);
         if (is_changed(job)) return -1;
         abandon_file(&sink->file);
-        return delete_value(writer, name);
+        return job->old_fd < 0 ? 0 : delete_value(writer, name);
     }
     for (int64_t part = 0; !failed && job->outputs && part < write->parts; part++) {
         sink->output = &job->outputs[part];
@@ -262,7 +255,7 @@ static int complete_shard(struct writer *writer, struct job *job, struct sink *s
     if (!failed) failed = flush(writer, sink);
     if (!failed && shard->index_at_start) failed = write_file_range(&sink->file, index, shard->index_nbytes, 0);
     free(index);
-    return failed || is_changed(job) ? -1 : commit_file(writer, &sink->file);
+    return failed || is_changed(job) ? -1 : commit_file(writer, &sink->file, job->old_fd < 0);
 }
 
 int write_shard(struct writer *writer, int64_t number, const int64_t *value, int64_t part) {
@@ -270,11 +263,10 @@ int write_shard(struct writer *writer, int64_t number, const int64_t *value, int
     struct jobs *jobs = writer->jobs;
     struct job *job = &jobs->entries[number - jobs->first];
     struct output *streamed = &writer->output;
-    char name[MAX_NAME], copy[MAX_NAME];
+    char name[MAX_NAME];
     int failed = format_name(&write->read, value, name);
-    memcpy(copy, name, sizeof copy);
     pthread_mutex_lock(&jobs->lock);
-    if (!failed && !job->is_prepared && prepare_job(writer, job, value, copy)) job->has_failed = 1;
+    if (!failed && !job->is_prepared && prepare_job(writer, job, value, name)) job->has_failed = 1;
     failed |= job->has_failed;
     pthread_mutex_unlock(&jobs->lock);
     struct sink sink = {.output = job->outputs ? &job->outputs[part] : streamed,
@@ -293,10 +285,7 @@ int write_shard(struct writer *writer, int64_t number, const int64_t *value, int
     failed = job->has_failed;
     int is_last = --job->remaining == 0;
     pthread_mutex_unlock(&jobs->lock);
-    if (is_last && !failed) {
-        memcpy(copy, name, sizeof copy);
-        failed = complete_shard(writer, job, &sink, copy);
-    }
+    if (is_last && !failed) failed = complete_shard(writer, job, &sink, name);
     if (is_last && failed) abandon_file(&sink.file);
     streamed->size = streamed->count = 0;
     if (is_last) clear_job(jobs, job);

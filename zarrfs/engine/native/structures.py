@@ -17,7 +17,7 @@ __all__ = [
     "ShardStructure",
 ]
 
-VERSION = 7
+VERSION = 8
 MAX_NDIM = 16
 MAX_STEPS = 4
 

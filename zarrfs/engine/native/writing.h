@@ -144,12 +144,16 @@ void free_encoder(struct encoder *encoder);
 
 /* files.c */
 
+/* Open a stored value, and lock it as zarrfs/engine/stores/locks.py does, but without waiting. `fd` is set to -1 if it is
+ * missing. Return -1 if another process holds the lock, or the value cannot be locked. */
+int lock_value(struct writer *writer, const char *name, int *fd, struct stat *status);
+void unlock_value(int *fd);
 /* Create a temporary file for a value in its directory, which is created if needed. `number` is that of the value, and
  * `name` must stay valid. The file is committed or abandoned before another one is begun by the same writer. */
 int begin_file(struct writer *writer, char *name, int64_t number, struct value_file *file);
 int write_file_range(const struct value_file *file, const unsigned char *data, int64_t size, int64_t offset);
-/* Rename the file over the target. If that fails, it is abandoned. */
-int commit_file(struct writer *writer, struct value_file *file);
+/* Rename the file over the target, or, if `is_new`, to a name that must be free. If that fails, it is abandoned. */
+int commit_file(struct writer *writer, struct value_file *file, int is_new);
 void abandon_file(struct value_file *file);
 /* Delete a value, and its directories if they are empty then. */
 int delete_value(struct writer *writer, char *name);
@@ -164,8 +168,6 @@ int assemble_chunk(struct writer *writer, const struct box *box, int covered, co
 /* Whether a chunk in its stored form is to be deleted, because it contains only the fill value. */
 int is_deleted(const struct zarrfs_write *write, const unsigned char *data);
 int covers_chunk(const struct zarrfs_read *read, const struct box *box);
-/* Whether all elements of a value that lie in the array are written. */
-int is_whole(const struct zarrfs_write *write, const int64_t *value);
 /* Write value number `number`, which is a chunk. */
 int write_chunk(struct writer *writer, int64_t number, const int64_t *value);
 

@@ -37,8 +37,8 @@ class Array(IndexedArray):
     Indexing reads the selected elements into a new NumPy array. Assignment writes to the store before it returns.
 
     Methods may be called from several threads. Concurrent writes to different elements of one chunk are all kept.
-    Concurrent writes to the same elements leave one of the values in each chunk. Writes from several processes to one
-    chunk need a ``ProcessSynchronizer``.
+    Concurrent writes to the same elements leave one of the values in each chunk. The same holds for processes that
+    write to a local directory; in other stores they need a ``ProcessSynchronizer``.
 
     ``close``, or leaving a ``with`` block, closes the store if it was opened for this array; a store that the caller
     passed stays open.
@@ -176,9 +176,9 @@ class Array(IndexedArray):
         reappear if the array grows again.
 
         The metadata are locked during the change: against other threads of this process, and against processes that
-        share a ``ProcessSynchronizer``. Raises SelectionError for an invalid shape, ReadOnlyError, ChunkEncodeError if
-        chunks have to be changed that cannot be encoded, and StoreError; and after the change of the shape,
-        ChunkDecodeError if such a chunk cannot be decoded.
+        use the same local directory or share a ``ProcessSynchronizer``. Raises SelectionError for an invalid shape,
+        ReadOnlyError, ChunkEncodeError if chunks have to be changed that cannot be encoded, and StoreError; and after
+        the change of the shape, ChunkDecodeError if such a chunk cannot be decoded.
         """
         self._check_writable("resizing")
         given = shape if new_shape is None else (*shape, new_shape)
@@ -205,7 +205,8 @@ class Array(IndexedArray):
 
         The other dimensions of ``data`` must be those of the array. A negative ``axis`` counts from the last dimension.
         Concurrent appends are serialized, so that each block is written completely and none is overwritten: among
-        threads of one process, and among processes that share a ``ProcessSynchronizer``.
+        threads of one process, and among processes that use the same local directory or share a
+        ``ProcessSynchronizer``.
 
         Raises SelectionError for an invalid axis, DataShapeError for data of another shape, and DataError.
         """

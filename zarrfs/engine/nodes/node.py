@@ -21,7 +21,7 @@ from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.nodes.attributes import Attributes, Change
 from zarrfs.engine.nodes.consolidation_warnings import warn_of_change, warn_of_difference
 from zarrfs.engine.stores.base import Store, Usage
-from zarrfs.engine.stores.document_locks import locked_documents
+from zarrfs.engine.stores.locks import locked_documents
 from zarrfs.engine.stores.wrappers.closed import ClosedStore
 from zarrfs.engine.stores.wrappers.synchronizers import SynchronizedStore, Synchronizer
 from zarrfs.errors import (

@@ -25,6 +25,7 @@ __all__ = [
     "Store",
     "StoredValue",
     "Usage",
+    "ValueCreatedError",
     "ValueTooLargeError",
     "check_key",
     "segment_below",
@@ -86,6 +87,10 @@ class ValueTooLargeError(Exception):
     def __init__(self, size: int, max_nbytes: int) -> None:
         self.size = size
         super().__init__(f"the stored value has {size:,} bytes, expected at most {max_nbytes:,}")
+
+
+class ValueCreatedError(Exception):
+    """Another process has created a value that was missing when it was locked. Internal; see ``Store.lock``."""
 
 
 class StoredValue:
@@ -345,7 +350,11 @@ class Store(ABC):
 
     def delete_prefix(self, prefix: str) -> None:
         """Delete all keys below the prefix."""
-        for key in list(self.list_prefix(prefix)):
+        self.delete_keys(list(self.list_prefix(prefix)))
+
+    def delete_keys(self, keys: Sequence[str]) -> None:
+        """Delete the keys, of which some can be missing. Stores that delete several by one request override this."""
+        for key in keys:
             self.delete(key)
 
     def move_prefix(self, prefix: str, target: str) -> None:
@@ -369,8 +378,9 @@ class Store(ABC):
     def lock(self, key: str) -> AbstractContextManager[Any]:
         """Return a context manager that excludes other processes while a value is read and then written.
 
-        The default does nothing. Directories lock metadata documents, but not chunks. The callers of a store
-        synchronize threads.
+        A directory can lock only a file that exists. If the value was missing, ``set`` raises ValueCreatedError for it
+        when another process has created it meanwhile; the caller then locks and reads it again. The default does
+        nothing. The callers of a store synchronize threads.
         """
         return nullcontext()
 

@@ -20,7 +20,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,13 +32,14 @@ from zarrfs.engine.stores.base import (
     Store,
     StoredValue,
     Usage,
+    ValueCreatedError,
     ValueTooLargeError,
     check_key,
     segment_below,
 )
-from zarrfs.engine.stores.document_locks import locked_directory
 from zarrfs.engine.stores.local_files import (
     LocalValue,
+    create_file,
     raise_unless_missing,
     read_at,
     replace_file,
@@ -46,6 +47,7 @@ from zarrfs.engine.stores.local_files import (
 )
 from zarrfs.engine.stores.local_listing import DirectoryListing
 from zarrfs.engine.stores.local_tree import DirectoryTree
+from zarrfs.engine.stores.locks import locked_directory, locked_file
 from zarrfs.engine.stores.regular_files import (
     check_regular_file,
     describe_file_type,
@@ -76,6 +78,7 @@ class LocalStore(Store):
     Raises LocationError if ``root`` exists and is not a directory.
     """
 
+    synchronized = True
     checks_size_first = True
     renames = True
 
@@ -92,6 +95,8 @@ class LocalStore(Store):
         self.durable = durable
         self.allow_external = allow_external
         self._base = self.root.rstrip("/") + "/"
+        # The keys that were missing when they were locked.
+        self._missing: set[str] = set()
         self._url = Path(self.root).as_uri()
         self._links = LinkPolicy(self.root, allow_external)
         self._listing = DirectoryListing(self._links)
@@ -271,9 +276,16 @@ class LocalStore(Store):
         try:
             with suppress(FileNotFoundError):
                 self._links.check_directory(path.rpartition("/")[0])
-            replace_file(path, parts, self.durable)
+            if key in self._missing:
+                create_file(path, parts, self.durable)
+            else:
+                replace_file(path, parts, self.durable)
         except StoreError:
             raise
+        except FileExistsError as error:
+            if key in self._missing:
+                raise ValueCreatedError(path) from error
+            raise StoreError(f"{path} cannot be written: {error.strerror}", error.errno) from error
         except RecursionError as error:  # os.makedirs recurses once for each new directory
             raise StoreError(
                 f"{path} cannot be written: it contains too many nested directories", errno.ENAMETOOLONG
@@ -285,6 +297,8 @@ class LocalStore(Store):
         if self.read_only:
             raise self._read_only_error(f"deleting {key!r}")
         path = self._path(check_key(key))
+        if key in self._missing:
+            return
         self._tree.unlink(path)
         self._tree.prune(os.path.dirname(path))
 
@@ -327,11 +341,25 @@ class LocalStore(Store):
         self._tree.prune(old)
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
-        """Return the lock of the directory of a metadata document. Chunks are not locked."""
+        """Return the lock of the file of a key. Of a metadata document, whose file can be missing, it is that of the
+        directory, which the same thread can hold several times.
+        """
         directory, _, name = key.rpartition("/")
-        if name not in DOCUMENT_NAMES:
-            return nullcontext()
-        return locked_directory(lambda: self.open_directory(directory))
+        if name in DOCUMENT_NAMES:
+            return locked_directory(lambda: self.open_directory(directory))
+        return self._locked_value(key, self._path(check_key(key)))
+
+    @contextmanager
+    def _locked_value(self, key: str, path: str) -> Iterator[None]:
+        with locked_file(path, lambda: self._links.open_file(path)) as exists:
+            if exists:
+                yield
+                return
+            self._missing.add(key)
+            try:
+                yield
+            finally:
+                self._missing.discard(key)
 
     def clean(self, *, dry_run: bool = False) -> list[str]:
         if self.read_only and not dry_run:

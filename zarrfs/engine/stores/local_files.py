@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, Store, StoredValue, ValueTooLargeError
@@ -18,6 +18,7 @@ __all__ = [
     "MAX_BUFFERS_PER_CALL",
     "MISSING_ERRNOS",
     "LocalValue",
+    "create_file",
     "raise_unless_missing",
     "read_at",
     "replace_file",
@@ -27,6 +28,9 @@ __all__ = [
 
 MISSING_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
 """Errors of the operating system that mean that a file does not exist."""
+
+NO_LINKS_ERRNOS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL}
+"""Errors of the operating system that mean that a file system has no hard links."""
 
 MAX_BUFFERS_PER_CALL = 1024
 """The number of buffers that ``writev`` accepts in one call (IOV_MAX on Linux)."""
@@ -136,6 +140,37 @@ def replace_file(path: str, parts: Sequence[Buffer], durable: bool) -> None:
     With ``durable`` the data, the name and new directories have reached the disk when the function returns. Raises
     OSError, after which the old file is unchanged and the temporary file is removed.
     """
+    _write_file(path, parts, durable, os.replace)
+
+
+def create_file(path: str, parts: Sequence[Buffer], durable: bool) -> None:
+    """Write a file as ``replace_file`` does. Raises FileExistsError if it exists, also if another process creates it
+    meanwhile.
+    """
+    _write_file(path, parts, durable, _rename_to_new)
+
+
+def _rename_to_new(temporary: str, path: str) -> None:
+    """Rename a file. Raises FileExistsError if the new name is that of a file."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        if os.path.exists(path):
+            raise
+        os.replace(temporary, path)  # a symbolic link without target
+    except OSError as error:
+        if error.errno not in NO_LINKS_ERRNOS:
+            raise
+        if os.path.exists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from error
+        os.replace(temporary, path)
+    else:
+        os.unlink(temporary)
+
+
+def _write_file(
+    path: str, parts: Sequence[Buffer], durable: bool, rename: Callable[[str, str], None]
+) -> None:
     directory = os.path.dirname(path)
     if durable:
         _make_directories_durably(directory)
@@ -147,7 +182,7 @@ def replace_file(path: str, parts: Sequence[Buffer], durable: bool) -> None:
                 os.fsync(fd)
         finally:
             os.close(fd)
-        os.replace(temporary, path)
+        rename(temporary, path)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)

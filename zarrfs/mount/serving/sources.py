@@ -20,7 +20,7 @@ from zarrfs.engine.stores.wrappers.timeout import DaemonThreads, TimeoutStore
 from zarrfs.errors import MountError
 from zarrfs.mount.fuse.control import CONTROL_DIRECTORY
 from zarrfs.mount.options import MountOptions
-from zarrfs.mount.writing.synchronization import check_store, find_synchronizer
+from zarrfs.mount.writing.local_storage import check_store
 from zarrfs.ngff.members import member_names
 
 __all__ = [
@@ -159,7 +159,8 @@ def _open_source(
         if options.writable:
             with zarrfs.open(opened, path, "r", storage_options=storage) as probe:
                 check_store(probe.store)
-                synchronizer = find_synchronizer(probe.store, options.synchronizer)
+            if options.synchronizer is not None:
+                synchronizer = zarrfs.ProcessSynchronizer(options.synchronizer)
         node = zarrfs.open(
             opened,
             path,

@@ -1,4 +1,4 @@
-"""Waiting until the data of a store are on the disk."""
+"""Whether a store can be mounted for writing, and waiting until its data are on the disk."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import ctypes
 import os
 
 from zarrfs.engine.stores.base import Store
-from zarrfs.errors import StoreError
-from zarrfs.mount.fuse.disk_space import local_store
+from zarrfs.engine.stores.zip.archive import ArchiveStore
+from zarrfs.errors import MountError, StoreError
+from zarrfs.mount.fuse.disk_space import local_store, unwrapped
 
-__all__ = ["synchronize"]
+__all__ = ["check_store", "synchronize"]
 
 
 def synchronize(store: Store) -> None:
@@ -28,3 +29,24 @@ def synchronize(store: Store) -> None:
             raise StoreError(f"{local.root} cannot be synchronized: {os.strerror(number)}", number)
     finally:
         os.close(descriptor)
+
+
+def check_store(store: Store) -> None:
+    """Raise MountError if a store cannot be mounted for writing."""
+    if isinstance(unwrapped(store), ArchiveStore):
+        raise MountError(
+            f"{store.url} is an archive, which is only complete when it is closed. It cannot be mounted with --rw; "
+            "copy it to a directory with `zarrfs copy` and mount that"
+        )
+    local = local_store(store)
+    if local is not None and _is_on_read_only_file_system(local.root):
+        raise MountError(
+            f"{store.url} is on a read-only file system, so that it cannot be mounted with --rw; mount it without --rw"
+        )
+
+
+def _is_on_read_only_file_system(path: str) -> bool:
+    try:
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False

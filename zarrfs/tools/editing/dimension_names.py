@@ -13,7 +13,7 @@ from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.dimension_names import DIMENSIONS
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.stores.document_locks import locked_documents
+from zarrfs.engine.stores.locks import locked_documents
 from zarrfs.errors import MetadataError, NodeNotFoundError
 from zarrfs.ngff import parse
 

@@ -6,7 +6,15 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
-from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, Store, Usage, ValueTooLargeError
+from zarrfs.engine.stores.base import (
+    Buffer,
+    ByteRange,
+    Listing,
+    Store,
+    Usage,
+    ValueCreatedError,
+    ValueTooLargeError,
+)
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import StoreError, ZarrError
 
@@ -25,7 +33,7 @@ class PluginStore(WrapperStore):
     def _call(self, operation: Callable[[], T]) -> T:
         try:
             return operation()
-        except (ZarrError, ValueTooLargeError):
+        except (ZarrError, ValueCreatedError, ValueTooLargeError):
             raise
         except Exception as error:  # a plugin can raise any type of error
             reason = getattr(error, "strerror", None) or str(error)

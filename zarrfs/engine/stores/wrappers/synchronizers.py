@@ -1,7 +1,8 @@
 """Locks for keys, so that concurrent writes to different parts of a chunk do not lose data.
 
-Threads of one process are always synchronized, for all stores. Processes are synchronized if they share a
-``ProcessSynchronizer``. The names are those of zarr-python 2.
+Threads of one process are always synchronized, for all stores. Processes are synchronized if the store is a local
+directory (``locks.locked_file``), or if they share a ``ProcessSynchronizer``, which zarr-python 2 and network file
+systems need. The names are those of zarr-python 2.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from zarrfs.errors import StoreError
 
 __all__ = [
     "ProcessSynchronizer",
-    "SingleFileSynchronizer",
     "SynchronizedStore",
     "Synchronizer",
     "ThreadSynchronizer",
@@ -81,42 +81,6 @@ class ProcessSynchronizer:
         return ProcessSynchronizer, (self.path,)
 
 
-class SingleFileSynchronizer:
-    """Locks by byte ranges of one file, for writers that all use this class with the same file.
-
-    The lock of a key is one byte, whose position is a hash of the key. Linux only. It can be pickled and used after a
-    fork.
-    """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.path.abspath(os.fspath(path))
-
-    @contextmanager
-    def lock(self, key: str) -> Iterator[None]:
-        # Two keys have the same position with a probability of 2^-62.
-        import hashlib  # loads OpenSSL
-
-        digest = hashlib.blake2b(check_key(key).encode("utf-8", "surrogateescape"), digest_size=8).digest()
-        position = int.from_bytes(digest, "big") >> 2
-        try:
-            file = _open_lock_file(self.path)
-        except OSError as error:
-            raise StoreError(
-                f"{self.path} cannot be used for locks: {error.strerror}", error.errno
-            ) from error
-        try:
-            _set_lock(file, self.path, fcntl.F_WRLCK, position, 1)
-            try:
-                yield
-            finally:
-                _set_lock(file, self.path, fcntl.F_UNLCK, position, 1)
-        finally:
-            os.close(file)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return SingleFileSynchronizer, (self.path,)
-
-
 def _open_lock_file(path: str) -> int:
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
     try:
@@ -126,8 +90,8 @@ def _open_lock_file(path: str) -> int:
         return os.open(path, flags, 0o666)
 
 
-def _set_lock(file: int, path: str, kind: int, start: int = 0, length: int = 0) -> None:
-    """Lock or unlock ``length`` bytes of a file; 0 for all from ``start``. Waits without a time limit.
+def _set_lock(file: int, path: str, kind: int) -> None:
+    """Lock or unlock a file. Waits without a time limit.
 
     The lock belongs to the open file description, not to the process as with ``fcntl.lockf``. Therefore threads
     exclude each other too, and the kernel does not report a deadlock when two threads wait for two processes. Both
@@ -135,7 +99,7 @@ def _set_lock(file: int, path: str, kind: int, start: int = 0, length: int = 0) 
     """
     try:
         # struct flock: kind, whence, start, length (0: to the end), process (must be 0), padding
-        fcntl.fcntl(file, fcntl.F_OFD_SETLKW, struct.pack("hhqqi0q", kind, os.SEEK_SET, start, length, 0))
+        fcntl.fcntl(file, fcntl.F_OFD_SETLKW, struct.pack("hhqqi0q", kind, os.SEEK_SET, 0, 0, 0))
     except OSError as error:
         raise StoreError(f"{path} cannot be locked: {error.strerror}") from error
 

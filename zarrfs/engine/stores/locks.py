@@ -1,13 +1,15 @@
-"""Locks of metadata documents that are read, changed and written: of a store's documents, and of local directories.
+"""Locks of values that are read, changed and written: of the documents of a store, and of local files and directories.
 
-The lock of a directory creates no file: it is that of the open directory (flock). It ends with the process that holds
-it.
+The locks of files and directories create no file: they are those of the open file or directory (flock). They end with
+the process that holds them. File systems without such locks, such as NFS for directories, exclude only the threads of
+this process.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -16,7 +18,12 @@ from weakref import WeakValueDictionary
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import StoreError
 
-__all__ = ["locked_directory", "locked_documents"]
+__all__ = ["locked_directory", "locked_documents", "locked_file"]
+
+MAX_LOCK_ATTEMPTS = 1000
+"""How often a file is locked again because it was replaced. Where files have no constant inode number, each attempt
+fails; they are not locked.
+"""
 
 _document_locks: WeakValueDictionary[str, threading.RLock] = WeakValueDictionary()
 """The lock of each metadata document that is being changed, by its URL. Each document has its own lock, unlike chunks,
@@ -62,8 +69,7 @@ def locked_directory(open_directory: Callable[[], int | None]) -> Iterator[None]
     """Hold the lock of a directory. A thread can hold it several times. Waits without a time limit.
 
     ``open_directory`` returns a descriptor, which this function closes, or None for a missing directory; it raises
-    StoreError if the directory cannot be opened. Such a directory is not locked. File systems without such locks, such
-    as NFS for directories, exclude only the threads of this process.
+    StoreError if the directory cannot be opened. Such a directory is not locked.
     """
     fd = None
     with suppress(StoreError):
@@ -97,6 +103,53 @@ def _locked_descriptor(fd: int) -> Iterator[None]:
                 # Unlocked explicitly: a process that was forked in between has the directory open too.
                 with suppress(OSError):
                     fcntl.flock(fd, fcntl.LOCK_UN)
+
+
+@contextmanager
+def locked_file(path: str, open_file: Callable[[], int]) -> Iterator[bool]:
+    """Hold the lock of the file at ``path``. The value is False if it is missing and there is nothing to lock.
+
+    Only the holder replaces or deletes the file, and nobody replaces a file that was missing (see
+    ``local_files.create_file``). Waits without a time limit. ``open_file`` returns a descriptor for reading, which this
+    function closes, or raises OSError. What cannot be opened or is no regular file is not locked.
+    """
+    fd, is_missing = _lock_file(path, open_file)
+    try:
+        yield not is_missing
+    finally:
+        if fd is not None:
+            # Unlocked explicitly: a process that was forked in between has the file open too.
+            with suppress(OSError):
+                fcntl.flock(fd, fcntl.LOCK_UN)
+            os.close(fd)
+
+
+def _lock_file(path: str, open_file: Callable[[], int]) -> tuple[int | None, bool]:
+    """Return the descriptor of a locked file, or None, and whether the file is missing."""
+    for _ in range(MAX_LOCK_ATTEMPTS):
+        try:
+            fd = open_file()
+        except OSError as error:
+            return None, isinstance(error, FileNotFoundError)
+        try:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode):
+                os.close(fd)
+                return None, False
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            current = os.stat(path)
+            if current.st_ino == status.st_ino and current.st_dev == status.st_dev:
+                return fd, False
+        except FileNotFoundError:
+            pass
+        except OSError:
+            return fd, False
+        except BaseException:
+            os.close(fd)
+            raise
+        # Another process replaced or deleted the file while this one waited.
+        os.close(fd)
+    return None, False
 
 
 def _forget_locks() -> None:
