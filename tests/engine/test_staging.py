@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import zarrfs
+from tests.threads import run_in_threads
 from zarrfs.engine.locations import open_store
 from zarrfs.engine.nodes.staging import STAGING, replacing, staging_name
 from zarrfs.engine.stores.base import Store
@@ -114,3 +115,19 @@ def test_a_name_identifies_its_process_and_can_be_continued() -> None:
     assert staging_name() != staging_name()
     assert owner(staging_name(), ".other-") is None
     assert owner(f"{STAGING}a-b", STAGING) is owner(f"{STAGING}a-x-y-z", STAGING) is None
+
+
+@pytest.mark.parametrize("path", ["", "g/h"])
+def test_threads_that_replace_the_same_node_exclude_each_other(path: str, tmp_path: Path) -> None:
+    zarrfs.open_group(tmp_path / "a", path, "w")
+
+    def replace(number: int) -> None:
+        for _ in range(10):
+            if number % 2:
+                zarrfs.open_group(tmp_path / "a", path, "w")
+            else:
+                zarrfs.create_array(tmp_path / "a", path, data=np.ones(4), chunks=2, overwrite=True)
+
+    run_in_threads(replace, range(6))
+    zarrfs.open(tmp_path / "a", path)
+    assert [name for name in os.listdir(tmp_path / "a") if "copy" in name] == []

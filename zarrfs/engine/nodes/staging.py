@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.base import NodeKeys
 from zarrfs.engine.nodes.hierarchy import copy_keys, delete_keys, documents_first
 from zarrfs.engine.stores.base import Store, Usage
 from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.locks import locked_documents
 from zarrfs.engine.stores.temporary_files import Owner, owned_name, owner
 from zarrfs.engine.stores.wrappers.prefix import PrefixStore
 from zarrfs.errors import StoreError
 from zarrfs.logs import logger
 
-__all__ = ["StagingStore", "clean_staging", "is_staging_key", "replacing", "staging_name"]
+__all__ = ["StagingStore", "clean_staging", "is_staging_key", "locked_exchanges", "replacing", "staging_name"]
 
 STAGING = ".zarrfs-copy-"
 """The beginning of the names of staging prefixes and probe keys."""
@@ -52,6 +53,11 @@ def staging_name() -> str:
     return owned_name(STAGING)
 
 
+def locked_exchanges(store: Store) -> AbstractContextManager[None]:
+    """Exclude exchanges of nodes of a store, of this process and of those that ``Store.lock`` excludes."""
+    return locked_documents(store, "zarr.json")  # It need not exist.
+
+
 def _begin_exchange(store: Store, staging: str, path: str) -> None:
     """Note that the node at ``path`` is being replaced: from now on the staging prefix may have the only copy of it."""
     store.set(f"{staging}/{EXCHANGE}", path.encode())
@@ -74,17 +80,31 @@ def replacing(store: Store, path: str) -> Iterator[Store]:
     In a store that cannot rename, a node with more than ``MAX_COPIED_KEYS`` keys or ``MAX_COPIED_NBYTES`` bytes is not
     moved aside. Raises StoreError if the new node cannot be moved in this case, or if the old one cannot be restored.
     The message names the prefixes below which the nodes are.
+
+    Exchanges in one store exclude each other (``locked_exchanges``); that of the root excludes others from the
+    beginning.
     """
     staging = staging_name()
     staging_store = StagingStore(store, f"{staging}/new")
-    try:
-        if path:
-            formats.copy_root_document(store, staging_store)
-        yield staging_store
-        _begin_exchange(store, staging, path)
-    except BaseException:
+    with ExitStack() as lock:
+        if not path:
+            # The exchange of the root moves the staging prefixes of others, too.
+            lock.enter_context(locked_exchanges(store))
+        try:
+            if path:
+                formats.copy_root_document(store, staging_store)
+            yield staging_store
+            if path:
+                lock.enter_context(locked_exchanges(store))
+            _begin_exchange(store, staging, path)
+        except BaseException:
+            _delete_staging(store, staging)
+            raise
+        _exchange_nodes(store, path, staging_store, staging)
         _delete_staging(store, staging)
-        raise
+
+
+def _exchange_nodes(store: Store, path: str, staging_store: StagingStore, staging: str) -> None:
     old = formats.node_keys(store, path)[0]
     new = formats.node_keys(staging_store, path)[0]
     if store.renames:
@@ -93,7 +113,6 @@ def replacing(store: Store, path: str) -> Iterator[Store]:
         _exchange_copies(store, path, old, new, staging_store, staging)
     else:
         _delete_and_move(store, path, old, new, staging_store, staging)
-    _delete_staging(store, staging)
 
 
 def _can_be_copied(store: Store, old: NodeKeys, staging: str) -> bool:

@@ -93,7 +93,13 @@ def _creating(store: Store, path: str, zarr_format: int | str, overwrite: bool) 
     If the block raises an exception, the store is restored: the written keys are deleted, and an existing node is
     unchanged.
     """
-    kind = formats.read_kind(store, path)
+    if overwrite:
+        from zarrfs.engine.nodes.staging import locked_exchanges, replacing
+
+        with locked_exchanges(store):  # The node is missing for a moment while another thread replaces it.
+            kind = formats.read_kind(store, path)
+    else:
+        kind = formats.read_kind(store, path)
     if kind is not None and not overwrite:
         raise NodeExistsError(
             f"{store.url}: there is already {'an array' if kind == 'array' else 'a group'} at {path or '/'!r}; "
@@ -107,8 +113,6 @@ def _creating(store: Store, path: str, zarr_format: int | str, overwrite: bool) 
         if kind is None:
             yield target
         else:
-            from zarrfs.engine.nodes.staging import replacing
-
             with replacing(store, path) as aside:
                 yield aside
     except BaseException as error:

@@ -16,6 +16,7 @@ import os
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from zarrfs.engine.stores.base import IMMUTABLE, Buffer, ByteRange, Listing, Store, Usage, ValueTooLargeError
@@ -193,10 +194,7 @@ class RemoteStore(Store):
         methods = RemoteStore.get, RemoteStore.get_within
         if (type(self).get, type(self).get_within) != methods:  # A subclass may read other values.
             return None
-        try:
-            loop = self._backend.file_system.loop
-        except RuntimeError:  # The process was forked. The operations report it.
-            return None
+        loop = self._backend.file_system.loop
         reserved = self._limit.reserve_ahead(min(max_pending, len(keys)))
         if reserved < 2:  # Threads do the same.
             self._limit.release(reserved)
@@ -316,22 +314,21 @@ class RemoteStore(Store):
                 raise
 
     def delete_prefix(self, prefix: str) -> None:
-        keys = list(self.list_prefix(prefix))
-        limit = self._backend.max_deleted_together
-        for start in range(0, len(keys), limit):
-            self._delete_together(keys[start : start + limit])
+        super().delete_prefix(prefix)
         if self._backend.keeps_empty_directories:
             path = self._backend.directory_path(prefix)
             with self._backend.lock, suppress(Exception):
                 self._backend.delete_directory(path)
 
-    def _delete_together(self, keys: Sequence[str]) -> None:
-        if len(keys) > 1 and not self.read_only:
-            paths = [self._path(key) for key in keys]
-            if self._run("deleted", keys[0], lambda: self._backend.delete_together(paths)):
-                return
-        for key in keys:
-            self.delete(key)
+    def delete_keys(self, keys: Sequence[str]) -> None:
+        limit = self._backend.max_deleted_together
+        for start in range(0, len(keys), limit):
+            together = keys[start : start + limit]
+            paths = [self._path(key) for key in together] if len(together) > 1 and not self.read_only else []
+            if not paths or not self._run(
+                "deleted", together[0], partial(self._backend.delete_together, paths)
+            ):
+                super().delete_keys(together)
 
     # -- closing -----------------------------------------------------------------------------------------------
 
