@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import obstore.store
 import pytest
+import tifffile
 import zarr
 import zarr.storage
 
@@ -205,3 +206,11 @@ def test_zarr_python_is_not_imported_without_need(tmp_path: Path) -> None:
         "zarrfs.copy(zarrfs.open(sys.argv[1]), zarrfs.group(), 'a'); assert 'zarr' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "x")], check=True)
+
+
+def test_a_store_without_ranges_is_read_by_whole_values(tmp_path: Path) -> None:
+    tifffile.imwrite(tmp_path / "a.tif", np.arange(64 * 48, dtype="u2").reshape(64, 48), tile=(16, 16))
+    with tifffile.TiffFile(tmp_path / "a.tif") as file, file.aszarr() as store:
+        array = zarrfs.open_array(store)
+        assert array[17:40, 3].tolist() == [48 * row + 3 for row in range(17, 40)]
+        assert array[0, 0] == 0

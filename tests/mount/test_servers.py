@@ -106,6 +106,22 @@ def test_a_server_that_never_answers_is_reported_when_mounting(server: Server, t
     assert len(completed.stderr.splitlines()) == 1, completed.stderr
 
 
+HUNG_LOOK_UP = """
+import socket, sys, threading
+from zarrfs.cli.main import run
+socket.getaddrinfo = lambda *arguments, **options: threading.Event().wait()
+sys.argv[1:] = ["mount", "-f", "http://host.invalid/a.zarr", *sys.argv[1:]]
+run()
+"""
+
+
+def test_a_look_up_of_a_name_that_never_ends_is_reported_and_does_not_delay_the_exit(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HUNG_LOOK_UP, str(tmp_path), "--timeout", str(SHORT), "--retries", "0"]
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+    assert completed.returncode == 1
+    assert f"did not respond within {SHORT} s (--timeout)" in completed.stderr
+
+
 def test_a_hung_server_blocks_neither_listings_nor_unmounting(server: Server, tmp_path: Path) -> None:
     options = ["--timeout", SHORT, "--retries", "0"]
     with mounted(f"{server.url}/data.zarr", tmp_path / "mnt", *options) as mnt:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
+import lzma
 import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
+import numcodecs.abc
+import numcodecs.registry
+import numpy as np
 import pytest
 
 import zarrfs
@@ -105,3 +111,54 @@ def test_a_missing_package_of_a_codec_is_named(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.delitem(registry.entries, name, raising=False)
         with pytest.raises(UnsupportedError, match=rf"zarrfs\[{extra}\]|{extra}"):
             codec_from_json({"name": f"numcodecs.{name}"}, "here")
+
+
+def test_codecs_of_imagecodecs_are_registered_when_they_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = tmp_path / "a"
+    array = zarrfs.create_array(location, data=np.arange(10), chunks=5, zarr_format=2, compressors=None)
+    document = json.loads((location / ".zarray").read_text())
+    (location / ".zarray").write_text(json.dumps({**document, "compressor": {"id": "imagecodecs_test"}}))
+    monkeypatch.setitem(sys.modules, "imagecodecs.numcodecs", None)
+    with pytest.raises(UnsupportedError, match="pip install imagecodecs"):
+        zarrfs.open_array(location)
+
+    class TestCodec(numcodecs.abc.Codec):  # type: ignore[misc]
+        codec_id = "imagecodecs_test"
+
+        def encode(self, buf: Any) -> bytes:
+            return bytes(buf)
+
+        def decode(self, buf: Any, out: Any = None) -> bytes:
+            return bytes(buf)
+
+    def register_codecs(names: list[str], verbose: bool) -> None:
+        registered = {"imagecodecs_test": TestCodec} if names == ["imagecodecs_test"] else {}
+        for name, codec in registered.items():
+            monkeypatch.setitem(numcodecs.registry.codec_registry, name, codec)
+
+    monkeypatch.setitem(
+        sys.modules, "imagecodecs.numcodecs", types.SimpleNamespace(register_codecs=register_codecs)
+    )
+    assert zarrfs.open_array(location)[:].tolist() == array[:].tolist()
+
+
+@pytest.mark.parametrize("compressor", [{"id": "lzma", "preset": 6, "delta": 2}, {"id": "lzma", "delta": 1}])
+def test_lzma_of_gdal_has_a_delta_filter(compressor: dict[str, Any], tmp_path: Path) -> None:
+    location, data = tmp_path / "a", np.arange(1000, dtype="<u2")
+    zarrfs.create_array(location, data=data, chunks=1000, zarr_format=2, compressors=None)
+    document = json.loads((location / ".zarray").read_text())
+    (location / ".zarray").write_text(json.dumps({**document, "compressor": compressor}))
+    filters = [
+        {"id": lzma.FILTER_DELTA, "dist": compressor["delta"]},
+        {"id": lzma.FILTER_LZMA2, "preset": compressor.get("preset", lzma.PRESET_DEFAULT)},
+    ]
+    encoded = lzma.compress(data.tobytes(), filters=filters)
+    (location / "0").write_bytes(encoded)
+    array = zarrfs.open_array(location, mode="r+")
+    assert np.array_equal(array[:], data)
+    array[:] = data
+    assert (location / "0").read_bytes() == encoded
+    array.update_attributes({"a": 1})
+    assert json.loads((location / ".zarray").read_text())["compressor"] == compressor

@@ -81,6 +81,8 @@ class ZarrPythonStore(Store):
         # icechunk refuses keys and prefixes that do not belong to a node, and chunks of a node that does not exist yet.
         self._is_icechunk = type(store).__name__ == "IcechunkStore"
         self.documents_before_chunks = self._is_icechunk
+        # Stores that compute their values, such as tifffile's, support no ranges. There is no attribute for this.
+        self._supports_ranges = True
         self._run("opening", store._ensure_open())
 
     @property
@@ -134,6 +136,8 @@ class ZarrPythonStore(Store):
 
         from zarr.abc.store import RangeByteRequest
 
+        if not self._supports_ranges:
+            return super().get_ranges(key, ranges)
         first = self._get_beginning(key, ranges)
         if first is not _UNKNOWN:
             return None if first is None else [first]
@@ -147,7 +151,13 @@ class ZarrPythonStore(Store):
             requests = [RangeByteRequest(start, stop) for start, stop in bounds if start < stop]
             return await gather(*(self.zarr_store.get(key, self._prototype, request) for request in requests))
 
-        values = iter(self._run(f"reading {key!r}", read()))
+        try:
+            values = iter(self._run(f"reading {key!r}", read()))
+        except StoreError as error:
+            if not isinstance(error.__cause__, NotImplementedError):
+                raise
+            self._supports_ranges = False
+            return super().get_ranges(key, ranges)
         buffers: list[Buffer] = []
         for start, stop in bounds:
             value = next(values) if start < stop else None

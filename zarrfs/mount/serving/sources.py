@@ -16,7 +16,7 @@ from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group, make_node
 from zarrfs.engine.stores.base import DOCUMENT_NAMES, Store
 from zarrfs.engine.stores.wrappers.retrying import RetryStore
-from zarrfs.engine.stores.wrappers.timeout import DaemonThreads, TimeoutStore
+from zarrfs.engine.stores.wrappers.timeout import DaemonExecutor, DaemonThreads, TimeoutStore
 from zarrfs.errors import MountError
 from zarrfs.mount.fuse.control import CONTROL_DIRECTORY
 from zarrfs.mount.options import MountOptions
@@ -204,12 +204,14 @@ def _open_on_server(
 
 def _import_client(scheme: str) -> None:
     """Import the client library of a protocol outside of the time limit for requests: this takes seconds on a busy
-    machine.
+    machine. Its look-ups of names of servers do not delay the exit of the process.
     """
     with suppress(ImportError, ValueError):  # reported when the store is opened
         from fsspec import get_filesystem_class
+        from fsspec.asyn import get_loop
 
         get_filesystem_class(scheme)
+        get_loop().set_default_executor(DaemonExecutor())
 
 
 def _with_client_timeout(

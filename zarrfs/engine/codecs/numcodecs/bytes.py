@@ -74,8 +74,6 @@ class NumcodecsBytesCodec(NumcodecsOptions, BytesBytesCodec):
             integer("bz2", self._options, "level", 1, 9, 1)
         elif self.id == "lz4":
             integer("lz4", self._options, "acceleration", -(2**31), 2**31 - 1, 1)
-        elif self.id == "lzma":
-            _check_lzma_encoding(self._options)
 
     def encoded_size(self, size: int) -> int | None:
         if self.id in CHECKSUM_NBYTES:
@@ -220,10 +218,31 @@ class Bz2Codec(NumcodecsBytesCodec):
 
 
 class LzmaCodec(NumcodecsBytesCodec):
-    """bytes -> bytes: LZMA and XZ streams."""
+    """bytes -> bytes: LZMA and XZ streams.
+
+    ``delta`` is a parameter of GDAL, which numcodecs has not: the distance of a delta filter before LZMA2, in bytes.
+    """
 
     name: ClassVar[str] = "numcodecs.lzma"
     id: ClassVar[str] = "lzma"
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._given = dict(options)
+        if options.get("delta") is None or options.get("filters") is not None:
+            super().__init__({name: value for name, value in options.items() if name != "delta"})
+            return
+        delta = {"id": lzma.FILTER_DELTA, "dist": integer("lzma", options, "delta", 1, 256, 1)}
+        lzma2: dict[str, Any] = {"id": lzma.FILTER_LZMA2}
+        if options.get("preset") is not None:
+            lzma2["preset"] = options["preset"]
+        others = {name: value for name, value in options.items() if name not in ("delta", "preset")}
+        super().__init__({**others, "filters": [delta, lzma2]})
+
+    def configuration(self) -> dict[str, Any]:
+        return dict(self._given)
+
+    def check_encoding(self) -> None:
+        _check_lzma_encoding(self._given)
 
 
 class ShuffleCodec(NumcodecsBytesCodec):

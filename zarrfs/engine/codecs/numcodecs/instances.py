@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Mapping
 from typing import Any, Self
@@ -16,6 +17,9 @@ __all__ = ["NumcodecsOptions", "is_third_party", "make_numcodec", "numcodec_clas
 
 EXTRAS = {"pcodec": "pcodec", "zfpy": "zfp", "msgpack2": "msgpack"}
 """The extras of this package that install the requirements of a codec of numcodecs."""
+
+
+IMAGECODECS_PREFIX = "imagecodecs_"
 
 
 class NumcodecsOptions:
@@ -37,6 +41,8 @@ def numcodec_class(codec_id: str) -> Any:
     import_library("numcodecs")
     registry = import_library("numcodecs.registry")
     codec_type = registry.codec_registry.get(codec_id)
+    if codec_type is None and codec_id.startswith(IMAGECODECS_PREFIX):
+        codec_type = _imagecodecs_class(codec_id)
     if codec_type is not None:
         return codec_type
     if codec_id not in registry.entries:
@@ -48,6 +54,20 @@ def numcodec_class(codec_id: str) -> Any:
         return registry.entries[codec_id].load()
     except Exception as error:  # Code of another package may raise any exception.
         raise UnsupportedError(f"codec {codec_id!r} cannot be loaded: {error}") from error
+
+
+def _imagecodecs_class(codec_id: str) -> Any:
+    """Register a codec of the package imagecodecs, which has no entry points, and return its class; None if it has no
+    such codec. Raises UnsupportedError if the package is not installed.
+    """
+    try:
+        codecs = importlib.import_module("imagecodecs.numcodecs")
+    except ImportError as error:
+        raise UnsupportedError(
+            f"codec {short_repr(codec_id)} is one of the package imagecodecs: pip install imagecodecs ({error})"
+        ) from error
+    codecs.register_codecs([codec_id], verbose=False)
+    return import_library("numcodecs.registry").codec_registry.get(codec_id)
 
 
 def is_third_party(codec_id: str) -> bool:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar, cast
 
@@ -15,7 +16,7 @@ from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import ServerError, StoreError
 from zarrfs.logs import logger
 
-__all__ = ["DaemonThreads", "TimeoutStore"]
+__all__ = ["DaemonExecutor", "DaemonThreads", "TimeoutStore"]
 
 T = TypeVar("T")
 
@@ -97,6 +98,27 @@ class DaemonThreads:
             del task
             with self._lock:
                 self._free += 1
+
+
+class DaemonExecutor(ThreadPoolExecutor):
+    """An executor that does not delay the exit of the process, as the default one of an event loop does."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self._daemons = DaemonThreads()
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        future: Future[T] = Future()
+
+        def run() -> None:
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(fn(*args, **kwargs))
+                except BaseException as error:
+                    future.set_exception(error)
+
+        self._daemons.start(run)
+        return future
 
 
 class _Failure:
