@@ -50,7 +50,6 @@ TESTS = {
     "zarrfs/engine/native": "tests/engine/native/test_equivalence.py tests/engine/native/test_writing.py",
     "zarrfs/engine/stores": "tests/engine/stores",
     "zarrfs/mount": "tests/mount/test_tree.py tests/mount/test_operations.py tests/mount/test_views.py",
-    "zarrfs/mount/native": "tests/mount/test_native_reads.py",
     "zarrfs/mount/reading": "tests/mount/test_blocks.py tests/mount/test_random_reads.py",
     "zarrfs/mount/serving": "tests/mount/test_operations.py tests/mount/test_mount.py",
     "zarrfs/mount/views": "tests/mount/views/test_contract.py tests/mount/test_views.py",

@@ -257,7 +257,7 @@ zarrfs_setup_oldest() {
 
 # Prints a checksum of the files on which an installation depends.
 setup_key() {
-    cat pyproject.toml setup.py packaging/setup.sh zarrfs/engine/native/{build.py,*.c,*.h} zarrfs/mount/native/*.c | cksum
+    cat pyproject.toml setup.py packaging/setup.sh zarrfs/engine/native/{build.py,*.c,*.h} | cksum
 }
 
 zarrfs_setup() {

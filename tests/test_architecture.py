@@ -161,7 +161,6 @@ ORDER = (
     "zarrfs.importing",
     "zarrfs.mount",
     "zarrfs.mount.options",
-    "zarrfs.mount.native",
     "zarrfs.mount.reading",
     "zarrfs.mount.nodes",
     "zarrfs.mount.views",

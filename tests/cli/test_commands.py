@@ -222,8 +222,7 @@ def test_doctor_reports_all_requirements(tmp_path: Path) -> None:
     assert (completed.returncode == 0) == result["usable"]
     findings = {finding["name"]: finding for finding in result["findings"]}
     assert {"/dev/fuse", "libfuse", "Python binding", "native reader and writer"} <= set(findings)
-    assert findings["native reads of mounts"]["ok"] == findings["native reader and writer"]["ok"]
-    optional = ("native reader and writer", "native reads of mounts", "viewer", "extras")
+    optional = ("native reader and writer", "viewer", "extras")
     assert not any(findings[name]["needed"] for name in optional)
     assert "PyQt6" in findings["viewer"]["found"]
     assert {"http", "viewer"} <= set(findings["extras"]["found"].split(", "))

@@ -21,7 +21,7 @@ from zarrfs.mount.fuse.open_directories import MAX_EXPENSIVE
 from zarrfs.mount.fuse.operations import ZarrOperations
 from zarrfs.mount.fuse.permissions import Permissions
 from zarrfs.mount.nodes import node_cache, node_opening
-from zarrfs.mount.reading.streams import REVALIDATION_SECONDS
+from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
 from zarrfs.mount.serving.dispatch import Dispatcher
 from zarrfs.mount.serving.statistics import RequestCounters
 from zarrfs.mount.tree import group_listing, summary_lookups

@@ -6,6 +6,7 @@ import errno
 import mmap
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -24,13 +25,15 @@ from zarrfs.engine.io.flat_blocks import flat_block_grid
 from zarrfs.engine.parallel import permitted_threads
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError
-from zarrfs.mount.reading import block, block_reader, block_store, blocks
+from zarrfs.mount.reading import block, block_reader, blocks
 from zarrfs.mount.reading.access_pattern import AccessPattern, Pattern
+from zarrfs.mount.reading.block import Retention
 from zarrfs.mount.reading.block_reader import BlockReader
-from zarrfs.mount.reading.blocks import BlockPool
+from zarrfs.mount.reading.blocks import BlockPool, BlockRequest
 from zarrfs.mount.reading.content import ArraySegment, BytesSegment, VirtualFileContent
+from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
 from zarrfs.mount.reading.open_files import OpenFile
-from zarrfs.mount.reading.streams import REVALIDATION_SECONDS, ArrayStream
+from zarrfs.mount.reading.streams import ArrayStream
 from zarrfs.testing import CountingStore, LatencyStore
 
 KIB = 1 << 10
@@ -55,6 +58,16 @@ def counted(**options: Any) -> tuple[CountingStore, zarrfs.Array]:
     zarrfs.create_array(memory, data=NOISE, **options)
     store = CountingStore(memory)
     return store, zarrfs.open_array(store, cache_size=0)
+
+
+def request(
+    key: Any,
+    nbytes: int,
+    assemble: Callable[[Any], None] = lambda data: None,
+    retention: Retention = Retention.KEPT,
+    version: Callable[[], Any] = lambda: 1,
+) -> BlockRequest:
+    return BlockRequest(key, nbytes, assemble, version, retention)
 
 
 # -- the division into blocks ----------------------------------------------------------------------------------
@@ -192,7 +205,7 @@ def test_blocks_that_are_not_in_use_occupy_less_than_those_in_use(monkeypatch: p
     pool = BlockPool(800, idle_nbytes=400)
 
     def get(key: int, nbytes: int, read: int) -> int:
-        assert pool.get(key, nbytes, lambda data: None, lambda: 1, (0, read)) is not None
+        assert pool.get(request(key, nbytes), (0, read)) is not None
         return pool.nbytes
 
     assert [get(key, 100, 100) for key in range(6)] == [100, 200, 300, 400, 400, 400]
@@ -264,10 +277,10 @@ def test_a_pool_without_room_reads_directly() -> None:
         started.set()
         assert release.wait(TIMEOUT)
 
-    thread = threading.Thread(target=pool.get, args=("a", 100, assemble, lambda: 1))
+    thread = threading.Thread(target=pool.get, args=[request("a", 100, assemble)])
     thread.start()
     assert started.wait(TIMEOUT)
-    assert pool.get("b", 50, assemble, lambda: 1) is None
+    assert pool.get(request("b", 50, assemble)) is None
     release.set()
     thread.join(TIMEOUT)
     assert pool.nbytes == 100
@@ -277,7 +290,7 @@ def test_a_pool_without_room_reads_directly() -> None:
 def test_readers_of_more_blocks_than_fit_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(block, "IN_USE_SECONDS", TIMEOUT)
     monkeypatch.setattr(block, "LATE_SECONDS", TIMEOUT)
-    monkeypatch.setattr(block_store, "MAX_WAITING_SECONDS", TIMEOUT)
+    monkeypatch.setattr(blocks, "MAX_WAITING_SECONDS", TIMEOUT)
     _, array = counted(chunks=(8, 64, 256))
     pool = BlockPool(MIB // 2)  # two blocks
     reader = BlockReader(ArrayStream(array), pool)
@@ -305,7 +318,7 @@ def test_a_read_of_a_block_that_is_being_assembled_decodes_no_chunk_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The reads of one of several concurrent readers are not sequential: the kernel has the pages of the others."""
-    monkeypatch.setattr(blocks, "MAX_ASSEMBLY_SECONDS", TIMEOUT)
+    monkeypatch.setattr(block_reader, "MAX_ASSEMBLY_SECONDS", TIMEOUT)
     memory = MemoryStore()
     zarrfs.create_array(memory, data=NOISE, chunks=(16, 16, 64))
     is_reading, may_read = threading.Event(), threading.Event()
@@ -348,14 +361,13 @@ def test_a_block_stays_until_each_range_of_it_was_read(monkeypatch: pytest.Monke
     size, part = MIB // 4, 64 * KIB
     expected = NOISE.tobytes()
 
-    def read(offset: int, sequential: bool = True) -> None:
-        data = reader.read(offset, part, sequential=sequential, read_ahead=True)
+    def read(offset: int) -> None:
+        data = reader.read(offset, part, sequential=True, read_ahead=True)
         assert bytes(data) == expected[offset : offset + part]
 
-    read(0, sequential=False)  # It is direct, and counts as read.
     store.reset()
     # The range at 2 * part is read twice, that at 3 * part is the last one.
-    for offset in (part, 2 * part, 2 * part, size, size + part):
+    for offset in (0, part, 2 * part, 2 * part, size, size + part):
         read(offset)
     assert (reader._key, 0) in pool
     assert (reader._key, 2) not in pool
@@ -378,8 +390,8 @@ def test_requests_in_any_order_decode_each_chunk_once(
     """The kernel asks for each page once, for any of the readers, with several requests at the same time."""
     for name in ("IN_USE_SECONDS", "LATE_SECONDS"):
         monkeypatch.setattr(block, name, TIMEOUT)
-    monkeypatch.setattr(blocks, "MAX_ASSEMBLY_SECONDS", TIMEOUT)
-    monkeypatch.setattr(block_store, "MAX_WAITING_SECONDS", TIMEOUT)
+    monkeypatch.setattr(block_reader, "MAX_ASSEMBLY_SECONDS", TIMEOUT)
+    monkeypatch.setattr(blocks, "MAX_WAITING_SECONDS", TIMEOUT)
     monkeypatch.setattr(block_reader, "PASS_SECONDS", TIMEOUT)
     store, array = counted(chunks=(16, 32, 64), **options)
     pool = BlockPool(16 * MIB if readers > 1 else MIB)  # two blocks for one reader
@@ -478,7 +490,7 @@ def read_blocks(reader: BlockReader) -> None:
 def test_blocks_that_are_read_once_use_the_same_memory_and_blocks_that_are_read_again_are_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(block_store, "MAX_READ_NBYTES", 0)
+    monkeypatch.setattr(blocks, "MAX_READ_NBYTES", 0)
     monkeypatch.setattr(blocks, "MAX_BLOCK_NBYTES", MIB // 4)
     monkeypatch.setattr(blocks, "KEPT_SECONDS_PER_NBYTE", float("inf"))
     store, array = counted(chunks=(8, 64, 256))
@@ -517,23 +529,23 @@ def test_reading_ahead_leaves_a_processor_to_requests_unless_they_wait_for_it(
         is_reading.set()
         assert may_read.wait(TIMEOUT)
 
-    def read_ahead(key: int, assemble: Any, is_kept: bool = False) -> None:
-        pool.read_ahead(key, 10, assemble, lambda: 1, is_kept=is_kept)
+    def read_ahead(key: int, assemble: Any, retention: Retention = Retention.READ_ONCE) -> None:
+        pool.read_ahead(request(key, 10, assemble, retention))
 
     read_ahead(0, note)
     read_ahead(1, note_and_wait)
     assert is_reading.wait(TIMEOUT)
     with ThreadPoolExecutor(1) as executor:
-        waiting = executor.submit(pool.get, 1, 10, note, lambda: 1)
-        while not pool._store._blocks[1].is_awaited:
+        waiting = executor.submit(pool.get, request(1, 10, note))
+        while not pool._blocks[1].is_awaited:
             time.sleep(0.001)
         may_read.set()
         assert waiting.result(TIMEOUT) is not None
     for key in range(2, 5):
         read_ahead(key, note)
-    read_ahead(5, note, is_kept=True)
+    read_ahead(5, note, Retention.KEPT)
     for key in range(2, 6):
-        pool.get(key, 10, note, lambda: 1)
+        pool.get(request(key, 10, note))
     assert threads[:2] == [3, 3]
     assert threads[2:4] == [100, 100]
     assert threads[5] == 100, "requests of a server are not limited"
@@ -544,7 +556,7 @@ def test_reading_ahead_leaves_a_processor_to_requests_unless_they_wait_for_it(
 def test_blocks_that_are_costly_or_read_again_at_once_are_kept(
     reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(block_store, "MAX_READ_NBYTES", 0)
+    monkeypatch.setattr(blocks, "MAX_READ_NBYTES", 0)
     monkeypatch.setattr(blocks, "MAX_BLOCK_NBYTES", MIB // 4)
     monkeypatch.setattr(blocks, "KEPT_SECONDS_PER_NBYTE", 0.0 if reason == "slow" else float("inf"))
     store, array = counted(chunks=(8, 64, 256))
@@ -636,14 +648,13 @@ def test_a_block_is_assembled_from_chunks_that_a_direct_read_is_decoding() -> No
     array = zarrfs.open_array(counting, cache_size=16 * MIB)
     pool = BlockPool(16 * MIB)
     reader = BlockReader(ArrayStream(array), pool)
-    read_into = reader._stream.read_into
+    read_block = reader._stream.read_block
 
-    def assemble_or_read(start: int, out: Any, *, keep_chunks: bool = True) -> None:
-        if out.size > KIB:
-            is_assembling.set()
-        read_into(start, out, keep_chunks=keep_chunks)
+    def assemble(start: int, out: Any, *, holds_whole_chunks: bool) -> None:
+        is_assembling.set()
+        read_block(start, out, holds_whole_chunks=holds_whole_chunks)
 
-    reader._stream.read_into = assemble_or_read  # type: ignore[method-assign]
+    reader._stream.read_block = assemble  # type: ignore[method-assign]
     found: list[bytes] = []
     direct = threading.Thread(
         target=lambda: found.append(bytes(reader.read(0, KIB, sequential=False))),
@@ -789,27 +800,27 @@ def test_a_block_that_another_thread_adds_between_the_steps_of_a_request_is_used
 ) -> None:
     """A request looks for the block and then adds it. Another request for it can be complete in between."""
     pool = BlockPool(MIB)
-    find = pool._store.find
+    find = pool._find
 
     def fill(data: Any) -> None:
         data[:] = ord("a")
 
     def find_before_another_request(key: Any) -> Any:
-        monkeypatch.setattr(pool._store, "find", find)
+        monkeypatch.setattr(pool, "_find", find)
         found = find(key)
-        assert pool.get("key", 100, fill, lambda: 1) is not None
+        assert pool.get(request("key", 100, fill)) is not None
         return found
 
     def never(data: Any) -> None:
         raise AssertionError("the block was assembled twice")
 
-    monkeypatch.setattr(pool._store, "find", find_before_another_request)
-    data = pool.get("key", 100, never, lambda: 1)
+    monkeypatch.setattr(pool, "_find", find_before_another_request)
+    data = pool.get(request("key", 100, never))
     assert data is not None
     assert bytes(data) == b"a" * 100
     assert pool.nbytes == 100
     # It is in use by nobody, so that there is room for a block of the whole capacity.
-    assert pool._store._blocks["key"].users == 0
-    assert pool.get("other", MIB, lambda data: None, lambda: 1) is not None
+    assert pool._blocks["key"].users == 0
+    assert pool.get(request("other", MIB)) is not None
     assert "key" not in pool
     pool.close()

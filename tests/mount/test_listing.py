@@ -19,9 +19,10 @@ from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.stores.base import Usage
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.mount.fuse.operations import ZarrOperations
-from zarrfs.mount.fuse.page_versions import MAX_AGE_SECONDS, SETTLING_SECONDS, PageVersions
+from zarrfs.mount.fuse.page_versions import SETTLING_SECONDS, PageVersions
 from zarrfs.mount.nodes import stored_sizes
 from zarrfs.mount.reading.content import BytesSegment, VirtualFileContent
+from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
 from zarrfs.mount.tree import group_listing
 from zarrfs.mount.tree.entries import VirtualFile
 from zarrfs.mount.tree.tree import Tree
@@ -229,7 +230,7 @@ def test_pages_are_kept_if_nothing_has_changed_for_some_time() -> None:
     assert not are_current(new), "cached data may be older than the change"
     reading.add(1)
     assert are_current(new), "dropping the pages would wait for the read"
-    clock.now += MAX_AGE_SECONDS
+    clock.now += REVALIDATION_SECONDS
     assert not are_current(new)
     reading.clear()
     clock.now += SETTLING_SECONDS + 1
@@ -239,7 +240,7 @@ def test_pages_are_kept_if_nothing_has_changed_for_some_time() -> None:
         assert not are_current(None), "changes are not known"
     reading.add(1)
     assert are_current(None)
-    clock.now += MAX_AGE_SECONDS
+    clock.now += REVALIDATION_SECONDS
     assert not are_current(None)
     assert not are_current(new, VirtualFileContent([BytesSegment(b"y")]))
 

@@ -20,9 +20,9 @@ from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import MountError, StoreError
 from zarrfs.mount.fuse.permissions import Permissions
-from zarrfs.mount.nodes.node_cache import REVALIDATION_SECONDS
 from zarrfs.mount.nodes.node_opening import reopen
 from zarrfs.mount.nodes.node_records import BrokenNode
+from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
 from zarrfs.mount.serving.statistics import RequestCounters
 from zarrfs.mount.tree.entries import Directory, VirtualFile
 from zarrfs.mount.tree.tree import Tree

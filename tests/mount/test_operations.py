@@ -28,7 +28,7 @@ from zarrfs.errors import (
 )
 from zarrfs.mount.fuse.error_numbers import error_number
 from zarrfs.mount.fuse.operations import ZarrOperations
-from zarrfs.mount.nodes.node_cache import REVALIDATION_SECONDS
+from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.testing import CountingStore
 

@@ -14,8 +14,8 @@ import zarrfs
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import StoreError
-from zarrfs.mount.nodes.node_cache import REVALIDATION_SECONDS
 from zarrfs.mount.reading.content import BytesSegment, VirtualFileContent
+from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
 from zarrfs.mount.tree.entries import Directory, VirtualFile
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.mount.views import registry

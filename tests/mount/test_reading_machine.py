@@ -12,7 +12,6 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,6 @@ from hypothesis.stateful import (
 )
 
 import zarrfs
-from tests.mount.native_requests import ClockedReads, Requests
 from tests.mount.test_changes import Clock
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
@@ -85,7 +83,6 @@ class ReadingMachine(RuleBasedStateMachine):
     """A hierarchy, whose groups are ``self.groups`` and whose arrays are ``self.arrays`` by path."""
 
     is_faulty = False
-    is_native = False
     operations: ZarrOperations
 
     @initialize()
@@ -96,13 +93,9 @@ class ReadingMachine(RuleBasedStateMachine):
         self.store: Store = LocalStore(self.directory, read_only=True)
         if self.is_faulty:
             self.store = FaultyServer(self.store)
-        library = ClockedReads(self.clock) if self.is_native else None
-        self.pool = BlockPool(1 << 20, clock=self.clock, library=library)
+        self.pool = BlockPool(1 << 20, clock=self.clock)
         root = zarrfs.open_group(self.store, mode="r")
         self.operations = ZarrOperations(Tree(root, "root", clock=self.clock), lambda: None, pool=self.pool)
-        self.read_file: Callable[[str, int, int, int], Any] = self.operations.read
-        if library is not None:
-            self.read_file = Requests(self.operations, library).read
         self.groups = {""}
         self.arrays: dict[str, np.ndarray[Any, Any]] = {}
         self.versions: dict[str, int] = {}
@@ -295,7 +288,7 @@ class ReadingMachine(RuleBasedStateMachine):
         path, suffix, version, nbytes = self.handles[handle]
         for run in range(runs):
             start = int(position * nbytes) + run * step * size
-            found = self._attempt(requests, self.read_file, f"/{path}{suffix}", size, start, handle)
+            found = self._attempt(requests, self.operations.read, f"/{path}{suffix}", size, start, handle)
             if found is None:
                 return
             if isinstance(found, int):
@@ -313,18 +306,18 @@ class ReadingMachine(RuleBasedStateMachine):
         self.operations.release(f"/{path}{suffix}", handle)
 
 
-@pytest.mark.parametrize("is_native", [False, True], ids=["python", "native"])
+@pytest.mark.parametrize("is_sequential", [False, True], ids=["random", "sequential"])
 @pytest.mark.parametrize("is_faulty", [False, True], ids=["directory", "faulty server"])
 def test_reading_machine(
-    is_faulty: bool, is_native: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    is_faulty: bool, is_sequential: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    if is_native:
-        # Each read is sequential, so that it reads a block, which the library serves from then on.
+    if is_sequential:
+        # Each read uses a block, and the next block is read ahead.
         for name in ("MIN_FIRST_NBYTES", "MIN_SEQUENTIAL_NBYTES", "MIN_READ_AHEAD_NBYTES"):
             monkeypatch.setattr(access_pattern, name, 1)
     # Chunks are compared with the store at each read, because they have no clock of the test.
     monkeypatch.setattr(streams, "REVALIDATION_SECONDS", 0.0)
-    machine = type("Machine", (ReadingMachine,), {"is_faulty": is_faulty, "is_native": is_native})
+    machine = type("Machine", (ReadingMachine,), {"is_faulty": is_faulty})
     run_state_machine_as_test(
         machine, settings=settings(max_examples=EXAMPLES, stateful_step_count=30, deadline=None)
     )

@@ -59,7 +59,6 @@ class StoreMachine(ReadingMachine):
         self.store = root.store
         self.pool = BlockPool(1 << 20, clock=self.clock)
         self.operations = ZarrOperations(Tree(root, "root", clock=self.clock), lambda: None, pool=self.pool)
-        self.read_file = self.operations.read
 
     def _location(self) -> str:
         raise NotImplementedError

@@ -11,7 +11,7 @@ import pytest
 import zarrfs
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.mount.nodes.node_cache import REVALIDATION_SECONDS
+from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
 from zarrfs.mount.tree.entries import Directory, VirtualFile
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.testing import CountingStore

@@ -18,7 +18,6 @@ from zarrfs.cli.viewer_checks import check_viewer
 from zarrfs.engine.native.build import DIRECTORY, LIBRARY_NAME
 from zarrfs.engine.native.encoders import describe_executor
 from zarrfs.engine.native.library import DISABLING_VARIABLE
-from zarrfs.mount.native.library import native_reads
 from zarrfs.mount.system.mount_table import zarrfs_mounts
 from zarrfs.mount.system.unmounting import connection_state
 
@@ -86,9 +85,6 @@ def run_checks() -> Iterator[CheckResult]:
     is_used, found = describe_executor()
     advice = f"without it reading and writing are slower; {_advice_on_library()}"
     yield CheckResult("native reader and writer", is_used, found, advice, needed=False)
-    reads = native_reads()
-    found = "not available" if reads is None else str(reads.path)
-    yield CheckResult("native reads of mounts", reads is not None, found, advice, needed=False)
     yield _viewer()
     yield from _extras()
 

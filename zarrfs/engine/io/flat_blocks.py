@@ -39,6 +39,10 @@ MAX_PART_NBYTES = 32 << 20
 MAX_VERSIONED_CHUNKS = 4096
 """The version of a range that intersects more chunks is not determined: that would take too many stat calls."""
 
+MAX_BLOCK_CHUNKS = 16_384
+"""A block consists of at most this many chunks, if it consists of whole chunks. It is read in a small part of the time
+for which data of an unknown version are used, also if each chunk is a file of a few bytes.
+"""
 
 PAGE_NBYTES = 4096
 """Reads of mapped files begin and end at page boundaries. Their distance therefore varies by at most one page."""
@@ -104,8 +108,13 @@ def flat_block_grid(storage: ArrayStorage, order: FlatOrder, max_nbytes: int) ->
     if nbytes == 0 or not shape or chunks is None:
         return FlatBlockGrid(nbytes, max(nbytes, 1), target, nbytes <= target)
     chunks = tuple(chunks[axis] for axis in axes)
+    counts = [-(-length // chunk) for length, chunk in zip(shape, chunks, strict=True)]
     axis = 0
-    while axis < len(shape) - 1 and chunks[axis] == 1 and prod(shape[axis + 1 :]) * itemsize > target:
+    while (
+        axis < len(shape) - 1
+        and chunks[axis] == 1
+        and (prod(shape[axis + 1 :]) * itemsize > target or prod(counts[axis + 1 :]) > MAX_BLOCK_CHUNKS)
+    ):
         axis += 1
     period = prod(shape[axis:]) * itemsize
     slab = min(chunks[axis], shape[axis]) * prod(shape[axis + 1 :]) * itemsize
@@ -118,7 +127,8 @@ def flat_block_grid(storage: ArrayStorage, order: FlatOrder, max_nbytes: int) ->
         length = slab // plane
         part = -(-length // -(-length // planes)) * plane
         return FlatBlockGrid(nbytes, period if axis else slab, part, False)
-    return FlatBlockGrid(nbytes, period, min(period, slab * max(1, target // slab)), True)
+    slabs = min(target // slab, MAX_BLOCK_CHUNKS // prod(counts[axis + 1 :]))
+    return FlatBlockGrid(nbytes, period, min(period, slab * max(1, slabs)), True)
 
 
 @dataclass(frozen=True)

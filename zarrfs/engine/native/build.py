@@ -31,10 +31,9 @@ class BuildError(Exception):
 
 
 def compile_library(target: Path, flags: Sequence[str] = ()) -> None:
-    """Compile the C files of the package to the shared library ``target``, which is replaced atomically.
+    """Compile the C files of this directory to the shared library ``target``, which is replaced atomically.
 
-    They are in the directories ``native``. The environment variable CC selects the compiler, and ``flags`` are added to
-    its command line. Raises BuildError.
+    The environment variable CC selects the compiler, and ``flags`` are added to its command line. Raises BuildError.
     """
     import shlex
     import subprocess
@@ -44,7 +43,7 @@ def compile_library(target: Path, flags: Sequence[str] = ()) -> None:
         raise BuildError(f"the native library supports Linux only, not {sys.platform}")
     if sys.byteorder != "little":
         raise BuildError("the native library supports little-endian processors only")
-    sources = sorted(str(path) for path in PACKAGE.glob("*/native/*.c"))
+    sources = sorted(str(path) for path in DIRECTORY.glob("*.c"))
     compilers = [shlex.split(os.environ["CC"])] if os.environ.get("CC") else [[name] for name in COMPILERS]
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".native-") as scratch:

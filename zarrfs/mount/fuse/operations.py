@@ -25,8 +25,9 @@ from zarrfs.mount.fuse.extended_attributes import XATTR_PREFIX, extended_attribu
 from zarrfs.mount.fuse.open_directories import DirectoryEntry, LazyEntry, OpenDirectory
 from zarrfs.mount.fuse.page_versions import PageVersions
 from zarrfs.mount.fuse.permissions import DOCUMENT_ACCESS
-from zarrfs.mount.fuse.reported_sizes import KERNEL_CACHE_SECONDS, ReportedSizes
+from zarrfs.mount.fuse.reported_sizes import ReportedSizes
 from zarrfs.mount.reading.blocks import BlockPool
+from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
 from zarrfs.mount.reading.open_files import OpenFile
 from zarrfs.mount.tree.entries import Directory, Entry, FileSummary, ListedEntry, VirtualFile
 from zarrfs.mount.tree.tree import Tree
@@ -39,8 +40,8 @@ PREFERRED_READ_NBYTES = 1 << 20
 MAX_NAME_NBYTES = 255
 
 _handles = itertools.count(1 << 32)
-"""The handles of open files, unique in all sources of a mount: the native library finds the ranges of a file by its
-handle alone. Control files have smaller handles.
+"""The handles of open files, unique in all sources of a mount: the dispatcher finds the source of a file without a path
+by its handle. Control files have smaller handles.
 """
 
 WRITE_OPERATIONS = [
@@ -95,7 +96,7 @@ class ZarrOperations:
         self._error_log = ErrorLog()
         self._page_versions = PageVersions()
         self._reported_sizes = ReportedSizes(
-            2 * KERNEL_CACHE_SECONDS
+            2 * REVALIDATION_SECONDS
         )  # the kernel counts from the time at which it receives the attributes
 
     # -- initialization and destruction ------------------------------------------------------------------
@@ -296,8 +297,7 @@ class ZarrOperations:
             time.sleep(delay)
             raise os_error(errno.ESTALE)
         handle = next(self._handles)
-        follow = self._tree.follower(path, entry)
-        file = OpenFile(entry.content, self._pool, follow, handle=handle, expires=follow.expires)
+        file = OpenFile(entry.content, self._pool, self._tree.follower(path, entry))
         file.keeps_pages = self._page_versions.are_current(path, entry, lambda: self._is_being_read(entry))
         self._files[handle] = file
         return handle
@@ -338,9 +338,7 @@ class ZarrOperations:
         return 0
 
     def release(self, path: str, fh: int) -> int:
-        file = self._files.pop(fh, None)
-        if file is not None:
-            file.close()
+        self._files.pop(fh, None)
         return 0
 
 

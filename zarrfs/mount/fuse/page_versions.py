@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from zarrfs.engine.stores.base import Usage
 from zarrfs.mount.reading.content import VirtualFileContent
+from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
 from zarrfs.mount.tree.entries import VirtualFile
 
 __all__ = ["PageVersions"]
@@ -19,12 +20,6 @@ MAX_FILES = 10_000
 SETTLING_SECONDS = 3.0
 """Data that were read within this time after a change may be older than the change: the versions of chunks, and the
 attributes of files in network file systems, are cached for a second or more.
-"""
-
-MAX_AGE_SECONDS = 0.5
-"""A file that is opened again within this time, while it is being read, keeps its pages if no change is known. The
-kernel drops pages only when all reads of them have ended, so each opening would wait for the slowest reader. The pages
-contain data that the server has not compared with the store for ``REVALIDATION_SECONDS`` (of ``streams``).
 """
 
 
@@ -62,7 +57,8 @@ class PageVersions:
         """Return whether the pages that the kernel may have cached of a file that is being opened are current.
 
         ``is_being_read`` returns whether a read of the file is in progress. If so, the pages may be up to
-        ``MAX_AGE_SECONDS`` old if it is not known whether a chunk has changed.
+        ``REVALIDATION_SECONDS`` old if no change is known: the kernel drops pages only when all reads of them have
+        ended, so that each opening would wait for the slowest reader.
         """
         stored = file.version
         modified = stored.modified if stored is not None else None
@@ -78,7 +74,7 @@ class PageVersions:
             if len(self._versions) > MAX_FILES:
                 self._versions.popitem(last=False)
             return False
-        if known.is_settled or (clock - known.dropped < MAX_AGE_SECONDS and is_being_read()):
+        if known.is_settled or (clock - known.dropped < REVALIDATION_SECONDS and is_being_read()):
             return True
         known.dropped = clock
         known.is_settled = stored is not None and clock - known.since > SETTLING_SECONDS

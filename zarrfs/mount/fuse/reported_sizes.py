@@ -8,12 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 
-__all__ = ["KERNEL_CACHE_SECONDS", "ReportedSizes"]
-
-KERNEL_CACHE_SECONDS = 0.5
-"""The kernel uses attributes and names for this time. The server uses them for as long before it compares them with
-the store (``node_cache.REVALIDATION_SECONDS``), so that a change is seen within a second.
-"""
+__all__ = ["ReportedSizes"]
 
 SETTLING_SECONDS = 0.02
 """A reply with the former size, which was on its way when a change was noticed, has reached the kernel after this time.

@@ -29,17 +29,14 @@ from zarrfs.mount.nodes.node_records import (
 )
 from zarrfs.mount.nodes.root_node import RootNode
 from zarrfs.mount.nodes.stored_sizes import StoredSizes
-from zarrfs.mount.reading.array_stamps import renew_array_stamp, stamp_before_reading
+from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS, renew_array_stamp, stamp_before_reading
 
-__all__ = ["MAX_METADATA_NBYTES", "REMOTE_REVALIDATION_SECONDS", "REVALIDATION_SECONDS", "NodeCache"]
-
-REVALIDATION_SECONDS = 0.5
-"""Cached metadata of a node is used for this time without a request to the store. The kernel caches attributes for the
-same time after that.
-"""
+__all__ = ["MAX_METADATA_NBYTES", "REMOTE_REVALIDATION_SECONDS", "NodeCache"]
 
 REMOTE_REVALIDATION_SECONDS = 10.0
-"""The same for stores whose requests have a high latency, unless another time is given."""
+"""The time for which metadata of stores whose requests have a high latency are used, unless another time is given,
+instead of ``REVALIDATION_SECONDS``.
+"""
 
 MAX_METADATA_NBYTES = 128 << 20
 """The default memory limit of the metadata cache. It holds metadata and the in-memory content of virtual files."""
@@ -163,13 +160,6 @@ class NodeCache:
         """Return the record of a path if it is cached and needs no revalidation, else None."""
         record = self._cached(path)
         return record if record is not None and self._root.is_current(record) else None
-
-    def expires(self, record: NodeRecord) -> float:
-        """Return the time at which a record that is current now needs revalidation.
-
-        It is that of the root if that is earlier: a replaced archive changes all nodes.
-        """
-        return self._root.expires(record)
 
     def grow(self, record: NodeRecord, nbytes: int) -> None:
         """Count memory that a record occupies in addition."""

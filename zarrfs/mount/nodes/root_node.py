@@ -16,7 +16,7 @@ from zarrfs.errors import ZarrError, describe_error
 from zarrfs.mount.nodes.document_stamps import document_stamps
 from zarrfs.mount.nodes.node_opening import reopen
 from zarrfs.mount.nodes.node_records import BrokenNode, Node, NodeRecord, equivalent, make_record
-from zarrfs.mount.reading.array_stamps import renew_array_stamp, stamp_before_reading
+from zarrfs.mount.reading.freshness import renew_array_stamp, stamp_before_reading
 
 __all__ = ["RootNode"]
 
@@ -66,12 +66,6 @@ class RootNode:
     def is_current(self, record: NodeRecord) -> bool:
         """Return whether a record of the root or of another node needs no revalidation."""
         return self._immutable or self._clock() - record.validated < self._refresh_seconds
-
-    def expires(self, record: NodeRecord) -> float:
-        """Return the time from which a record, or that of the root, may be found to have changed."""
-        if self._immutable:
-            return float("inf")
-        return min(record.validated, self._record.validated) + self._refresh_seconds
 
     def revalidated(self) -> NodeRecord:
         """Return the record, compared with the store if that is due.

@@ -58,7 +58,6 @@ class AccessPattern:
         self._end = 0
         self._run = 0
         self._run_start = 0
-        self._run_time = 0.0
         self._equal_strides = 0
         self._lock = threading.Lock()
 
@@ -85,22 +84,6 @@ class AccessPattern:
                 self._run_start = offset
                 self._end = offset + size
             return Pattern.STRIDED if self._equal_strides >= MIN_EQUAL_STRIDES else Pattern.RANDOM
-
-    def record_run(self, end: int, nbytes: int, time: float) -> None:
-        """Record consecutive reads of ``nbytes`` bytes up to ``end``, the last one at a time.
-
-        The beginning of the run may have been recorded before. A run that is not newer than the last one is ignored.
-        """
-        with self._lock:
-            if time <= self._run_time:
-                return
-            self._run_time = time
-            start = end - nbytes
-            if start - REORDERING_WINDOW <= self._end <= end + REORDERING_WINDOW:
-                self._run += max(0, end - self._end)
-                self._end = max(self._end, end)
-            else:
-                self._run, self._run_start, self._end = nbytes, start, end
 
     @property
     def is_long(self) -> bool:

@@ -9,12 +9,13 @@ import time
 from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import Enum
 
 import numpy as np
 
 from zarrfs.mount.reading.streams import Bytes
 
-__all__ = ["Block", "new_memory", "units_of"]
+__all__ = ["Block", "Retention", "new_memory", "units_of"]
 
 IN_USE_SECONDS = 0.1
 """A block that has not been read completely is kept for this time after the last read of it."""
@@ -76,17 +77,24 @@ def _reference_count() -> int:
 _UNSHARED = _reference_count()
 
 
+class Retention(Enum):
+    """How long a block stays in memory after it was read completely."""
+
+    READ_ONCE = "until its memory is used for the next block"
+    KEPT = "as long as there is room"
+    WINDOW = "as long as there is room; it is a window of a strided access, of which a part may never be read"
+
+
 @dataclass(eq=False)
 class Block:
     """A block and the state of its assembly.
 
     Attributes:
+        retention: how long it stays in memory. A block that is read again is kept.
         users: the number of threads that have found the block and may take a reference of ``data``. It is changed with
             the lock of the pool.
         memory: the memory of an evicted block of the same size. The block is assembled in it if nothing else refers to
             it by then.
-        is_kept: whether it stays in memory, as long as there is room, after it was read completely.
-        is_window: whether it is a window of a strided access, of which a part may never be read.
         is_awaited: whether a request had to wait for its assembly.
         units: the units whose last byte was read, as bits. Like ``served_nbytes`` it is changed with the lock of the
             pool.
@@ -94,6 +102,7 @@ class Block:
     """
 
     nbytes: int
+    retention: Retention = Retention.KEPT
     users: int = 0
     memory: Bytes | None = None
     done: threading.Event = field(default_factory=threading.Event)
@@ -101,8 +110,6 @@ class Block:
     error: BaseException | None = None
     version: Hashable | None = None
     checked_at: float = 0.0
-    is_window: bool = False
-    is_kept: bool = True
     is_awaited: bool = False
     units: int = 0
     served_nbytes: int = 0
@@ -142,20 +149,21 @@ class Block:
 
     def mark_read(self, start: int, stop: int) -> None:
         """Record that a range of the block was read. The lock of the pool is held."""
-        self.mark_served(stop - start, units_of(start, stop, self.nbytes), self.used_at)
-
-    def mark_served(self, nbytes: int, units: int, used_at: float) -> None:
-        """Record reads of ``nbytes`` bytes in all, of the last bytes of units. The lock of the pool is held."""
-        self.used_at = max(self.used_at, used_at)
-        self.served_nbytes += nbytes
-        self.units |= units
+        self.used_at = time.monotonic()
+        self.served_nbytes += stop - start
+        self.units |= units_of(start, stop, self.nbytes)
         if self.served_nbytes >= 2 * self.nbytes:
-            self.is_kept = True  # It was read again.
+            self.keep()  # It was read again.
+
+    def keep(self) -> None:
+        """Let the block stay in memory, as long as there is room, after it was read completely."""
+        if self.retention is Retention.READ_ONCE:
+            self.retention = Retention.KEPT
 
     @property
     def is_read(self) -> bool:
         """Whether the block was read completely, so that no read in progress needs it."""
-        if self.is_window:
+        if self.retention is Retention.WINDOW:
             return self._is_almost_read
         return self.units == units_of(0, self.nbytes, self.nbytes)
 

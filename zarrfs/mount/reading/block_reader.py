@@ -7,14 +7,15 @@ import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
+from functools import partial
 
 import numpy as np
 
 from zarrfs.engine.io.flat_blocks import Window
 from zarrfs.errors import ZarrError
-from zarrfs.mount.reading.blocks import MAX_REMOTE_ASSEMBLY_SECONDS, BlockPool
-from zarrfs.mount.reading.published_ranges import FileRange
+from zarrfs.mount.reading.block import Retention
+from zarrfs.mount.reading.blocks import BlockPool, BlockRequest
 from zarrfs.mount.reading.streams import Bytes, FlatStream
 
 __all__ = ["BlockReader", "is_stale"]
@@ -26,14 +27,18 @@ RETRY_SECONDS = 10.0
 
 MAX_FAILURES = 1024
 
+MAX_ASSEMBLY_SECONDS = 2.0
+MAX_REMOTE_ASSEMBLY_SECONDS = 0.1
+"""Reads that do not start an assembly wait for one in progress for this time. Then they read a part of the block
+directly, which decodes chunks again. The longer time is for local stores: in stores with a high latency a block needs
+many requests, a part of it only a few.
+"""
+
 PASS_SECONDS = 0.5
 """A sequential access is in progress for this time after its last read."""
 
 MAX_WINDOWS = 16
 """The number of windows of one stream that are looked up. The memory of the pool bounds their bytes."""
-
-_Request = tuple[Hashable, int, Callable[[Bytes], None], Callable[[], Hashable | None]]
-"""The arguments of ``BlockPool.get``."""
 
 
 def is_stale(error: BaseException) -> bool:
@@ -48,13 +53,14 @@ class BlockReader:
         self._stream = stream
         self.pool = pool
         self.grid = stream.grid(pool.max_block_nbytes)
-        self._is_kept = stream.has_high_latency
-        """Whether blocks are kept after they were read completely, so that requests to a server are not repeated."""
+        # Requests to a server are not repeated.
+        self._retention = Retention.KEPT if stream.has_high_latency else Retention.READ_ONCE
         self._key = next(_reader_numbers)
         self._failures: dict[Hashable, float] = {}
         self._windows: deque[Window] = deque(maxlen=MAX_WINDOWS)
         self._current: Window | None = None
-        self._direct: dict[threading.Event, tuple[int, int]] = {}
+        self._direct: dict[threading.Lock, tuple[int, int]] = {}
+        """The ranges that are read from the engine, by locks that are held as long as the reads take."""
         self._lock = threading.Lock()
         self._located = (0, 0, 0)
         """The block that was read last, with the offsets of its first byte and its end: most requests are for it."""
@@ -67,42 +73,39 @@ class BlockReader:
         A sequential read assembles the block that contains the range and, with ``read_ahead``, starts to assemble the
         next one. Other reads use blocks that are present and read the rest from the engine.
         """
-        first, start, stop = self._located
+        number, start, stop = self._located
         if not start <= offset < stop:
-            first = self.grid.find(offset)
-            start, stop = self.grid.bounds(first)
-            self._located = first, start, stop
+            number = self.grid.find(offset)
+            start, stop = self.grid.bounds(number)
+            self._located = number, start, stop
         if offset + size <= stop:
-            data = self.pool.find_current((self._key, first), offset - start, offset - start + size)
-            if data is None:
-                data = self._block(first, sequential, read_ahead, offset, size)
-            elif sequential or self._continues_pass(first):
-                self._advance_pass(first, sequential, read_ahead)
-            if data is not None:
-                return data[offset - start : offset - start + size]
-            return self._read_without_block(first, offset, size)
+            return self._read_in_block(number, start, stop, offset, size, sequential, read_ahead)
         out = np.empty(size, np.uint8)
         done = 0
-        number = first
         while done < size:
             start, stop = self.grid.bounds(number)
-            begin = offset + done
-            count = min(size - done, stop - begin)
-            data = self._block(number, sequential, read_ahead, begin, count)
-            part = (
-                self._read_without_block(number, begin, count)
-                if data is None
-                else data[begin - start :][:count]
+            count = min(size - done, stop - offset - done)
+            out[done : done + count] = self._read_in_block(
+                number, start, stop, offset + done, count, sequential, read_ahead
             )
-            out[done : done + count] = part
             done += count
             number += 1
         return out
 
-    def publish(self, offset: int, file: FileRange) -> None:
-        """Let the native library serve the block that contains a byte of the stream, if the block is in memory."""
-        number = self.grid.find(offset)
-        self.pool.publish((self._key, number), self.grid.bounds(number)[0], file)
+    def _read_in_block(
+        self, number: int, start: int, stop: int, offset: int, size: int, sequential: bool, read_ahead: bool
+    ) -> Bytes:
+        """Return a range that lies in the block from ``start`` to ``stop``."""
+        used = offset - start, offset - start + size
+        data = self.pool.find_current((self._key, number), *used)
+        if sequential or self._continues_pass(number):
+            if data is None:
+                data = self._get(self._block_request(number, start, stop), used)
+            if data is not None:
+                self._advance_pass(number, sequential, read_ahead)
+        elif data is None:
+            data = self._find(number, start, stop, used)
+        return self._read_part(offset, size) if data is None else data[used[0] : used[1]]
 
     def read_strided(self, offset: int, size: int, stride: int, run_nbytes: int = 0) -> Bytes:
         """Return ``size`` bytes at ``offset`` of an access with runs of reads at a distance of ``stride`` bytes.
@@ -112,14 +115,19 @@ class BlockReader:
         """
         number = self.grid.find(offset)
         start, stop = self.grid.bounds(number)
-        data = self._block(number, False, False, offset, size) if offset + size <= stop else None
-        if data is not None:
-            return data[offset - start : offset - start + size]
+        if offset + size <= stop:
+            used = offset - start, offset - start + size
+            if self._continues_pass(number):
+                data = self._get(self._block_request(number, start, stop), used)
+            else:
+                data = self._find(number, start, stop, used)
+            if data is not None:
+                return data[used[0] : used[1]]
         wanted = max(size, run_nbytes)
         window = self._window(offset, size, stride, wanted)
         if window is not None:
             position = window.locate(offset, size) or 0
-            data = self._get(self._window_request(window), (position, position + size), is_window=True)
+            data = self._get(self._window_request(window), (position, position + size))
             if data is not None:
                 if window is not self._current:
                     self._current = window
@@ -127,9 +135,9 @@ class BlockReader:
                         window.adjacent_offset(offset, forwards=stride > 0), size, stride, wanted
                     )
                     if following is not None:
-                        self.pool.read_ahead(*self._window_request(following), is_window=True)
+                        self.pool.read_ahead(self._window_request(following))
                 return data[position : position + size]
-        return self._read_directly(offset, size)
+        return self._read_part(offset, size)
 
     def _window(self, offset: int, size: int, stride: int, wanted: int) -> Window | None:
         """Return the window of a strided read. A new one contains ``wanted`` bytes of each plane, if possible."""
@@ -149,43 +157,30 @@ class BlockReader:
                 self._windows.append(found)
         return found
 
-    def _window_request(self, window: Window) -> _Request:
-        def assemble(out: Bytes) -> None:
-            self._read_checked(lambda: self._stream.read_window(window, out))
-
-        def version() -> Hashable | None:
-            return True if self.pool.is_immutable else self._stream.window_version(window)
-
-        return (self._key, window), window.nbytes, assemble, version
-
-    def _block_request(self, number: int) -> _Request:
-        start, stop = self.grid.bounds(number)
-        return (
-            (self._key, number),
-            stop - start,
-            lambda out: self._assemble(start, out),
-            lambda: self._version(start, stop),
+    def _window_request(self, window: Window) -> BlockRequest:
+        return BlockRequest(
+            (self._key, window),
+            window.nbytes,
+            partial(self._stream.read_window, window),
+            lambda: True if self.pool.is_immutable else self._stream.window_version(window),
+            Retention.WINDOW,
         )
 
-    def _block(self, number: int, sequential: bool, read_ahead: bool, offset: int, size: int) -> Bytes | None:
-        """Return a block that contains the ``size`` bytes at ``offset`` of the stream, or None."""
-        is_requested = sequential
-        sequential = sequential or self._continues_pass(number)
-        if not sequential and (self._key, number) not in self.pool:
+    def _block_request(self, number: int, start: int, stop: int) -> BlockRequest:
+        return BlockRequest(
+            (self._key, number),
+            stop - start,
+            partial(self._assemble, start),
+            lambda: True if self.pool.is_immutable else self._stream.version(start, stop),
+            self._retention,
+        )
+
+    def _find(self, number: int, start: int, stop: int, used: tuple[int, int]) -> Bytes | None:
+        """Return a block if it is present, or is assembled in a short time. ``used`` is the range that is read."""
+        if (self._key, number) not in self.pool:
             return None
-        request = self._block_request(number)
-        start = offset - self.grid.bounds(number)[0]
-        used = start, start + size
-        if not sequential:
-            key, _, _, version = request
-            seconds = MAX_REMOTE_ASSEMBLY_SECONDS if self._stream.has_high_latency else None
-            return self.pool.find(key, version, used, seconds)
-        if is_requested:
-            self._pass = number, time.monotonic()
-        data = self._get(request, used)
-        if data is not None:
-            self._advance_pass(number, is_requested, read_ahead)
-        return data
+        seconds = MAX_REMOTE_ASSEMBLY_SECONDS if self._stream.has_high_latency else MAX_ASSEMBLY_SECONDS
+        return self.pool.find(self._block_request(number, start, stop), used, seconds)
 
     def _advance_pass(self, number: int, sequential: bool, read_ahead: bool) -> None:
         """Record that a sequential access has reached a block. With ``read_ahead`` start to assemble the next one."""
@@ -193,7 +188,7 @@ class BlockReader:
             self._pass = number, time.monotonic()
         following = number + 1
         if read_ahead and following < self.grid.count and (self._key, following) not in self.pool:
-            self.pool.read_ahead(*self._block_request(following), is_kept=self._is_kept)
+            self.pool.read_ahead(self._block_request(following, *self.grid.bounds(following)))
 
     def _continues_pass(self, number: int) -> bool:
         """Return whether a sequential access, of any open file, has reached a block or will reach it next. The last
@@ -202,88 +197,48 @@ class BlockReader:
         last, at = self._pass
         return abs(number - last) <= 1 and time.monotonic() - at < PASS_SECONDS
 
-    def _get(self, request: _Request, used: tuple[int, int], *, is_window: bool = False) -> Bytes | None:
+    def _get(self, request: BlockRequest, used: tuple[int, int]) -> Bytes | None:
         """Return a block or window, which is assembled if necessary, or None if it cannot be assembled now.
 
         ``used`` is the range of it that the caller reads.
         """
-        key, nbytes, assemble, version = request
-        failed_at = self._failures.get(key)
+        failed_at = self._failures.get(request.key)
         if failed_at is not None and time.monotonic() - failed_at < RETRY_SECONDS:
             return None
         try:
-            return self.pool.get(
-                key, nbytes, assemble, version, used, is_window=is_window, is_kept=is_window or self._is_kept
-            )
+            return self.pool.get(request, used)
         except (ZarrError, MemoryError) as error:
             if is_stale(error):
                 raise
             # One corrupt chunk must not make its whole block unreadable: its neighbours are read directly.
             if len(self._failures) >= MAX_FAILURES:
                 self._failures.clear()
-            self._failures[key] = time.monotonic()
+            self._failures[request.key] = time.monotonic()
             return None
 
     def _assemble(self, start: int, out: Bytes) -> None:
         # The first reads of a pass are direct and may still be decoding chunks of the block, which they keep.
         with self._lock:
             direct = [
-                done
-                for done, (first, stop) in self._direct.items()
+                running
+                for running, (first, stop) in self._direct.items()
                 if first < start + out.size and start < stop
             ]
-        for done in direct:
-            done.wait()
-        if not self.grid.holds_whole_chunks:
-            # The next blocks contain other parts of the same chunks.
-            self._stream.expect_reads(start, out.size)
-        # Blocks of whole chunks decode each chunk once: keeping the chunks as well would only cost memory.
-        self._read_into(start, out, keep_chunks=not self.grid.holds_whole_chunks)
+        for running in direct:
+            with running:
+                pass
+        self._stream.read_block(start, out, holds_whole_chunks=self.grid.holds_whole_chunks)
 
-    def _read_without_block(self, number: int, offset: int, size: int) -> Bytes:
-        """Read a range of a block that is not present."""
-        data = self._read_directly(offset, size)
-        start, stop = self.grid.bounds(number)
-        self.pool.record_direct_read((self._key, number), stop - start, offset - start, offset - start + size)
-        return data
-
-    def _read_directly(self, offset: int, size: int) -> Bytes:
+    def _read_part(self, offset: int, size: int) -> Bytes:
+        """Read a range from the engine. A block that is assembled at the same time waits for it."""
         out = np.empty(size, np.uint8)
-        if self._stream.read_decoded(offset, out):
-            return out
-        if not self._stream.decodes_whole_chunks:
-            self._read_into(offset, out, keep_chunks=True)
-            return out
-        # The chunks are decoded as a whole in any case. The next reads, or the block that is assembled next, use them.
-        self._stream.expect_reads(offset, size)
-        done = threading.Event()
-        with self._lock:
-            self._direct[done] = offset, offset + size
-        try:
-            self._read_into(offset, out, keep_chunks=True)
-        finally:
+        running = threading.Lock()
+        with running:
             with self._lock:
-                del self._direct[done]
-            done.set()
+                self._direct[running] = offset, offset + size
+            try:
+                self._stream.read_part(offset, out)
+            finally:
+                with self._lock:
+                    del self._direct[running]
         return out
-
-    def _read_into(self, start: int, out: Bytes, keep_chunks: bool) -> None:
-        self._read_checked(lambda: self._stream.read_into(start, out, keep_chunks=keep_chunks))
-
-    def _read_checked(self, read: Callable[[], None]) -> None:
-        try:
-            read()
-        except ZarrError:
-            # A chunk of another data type or shape cannot be decoded.
-            self._check_metadata()
-            raise
-        self._check_metadata()
-
-    def _check_metadata(self) -> None:
-        if not self.pool.is_immutable:
-            self._stream.check_metadata()
-
-    def _version(self, start: int, stop: int) -> Hashable | None:
-        if self.pool.is_immutable:
-            return True
-        return self._stream.version(start, stop)

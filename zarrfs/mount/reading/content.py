@@ -168,11 +168,6 @@ class VirtualFileContent:
         start = self._skipped[index] + offset - self._starts[index]
         return self._segments[index], start, self._ends[index] - offset
 
-    def bounds(self, offset: int) -> tuple[int, int]:
-        """Return the range of the file that is in the same segment as a byte of the file."""
-        index = bisect_right(self._starts, offset) - 1
-        return self._starts[index], self._ends[index]
-
     def parts(self, offset: int, size: int) -> Iterator[tuple[Segment, int, int]]:
         """Yield (segment, offset in it, length) for each segment that a range intersects, in order; see ``locate``.
 

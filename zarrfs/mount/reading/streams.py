@@ -5,8 +5,9 @@ the bytes of each element reversed.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Hashable
-from functools import cached_property
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,31 +24,22 @@ from zarrfs.engine.io.flat_blocks import (
 )
 from zarrfs.engine.io.flat_reading import read_flat_box
 from zarrfs.engine.nodes.array import Array
-from zarrfs.errors import StoreError
-from zarrfs.mount.reading.array_stamps import array_stamp
+from zarrfs.errors import StoreError, ZarrError
+from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS, array_stamp
 
-__all__ = [
-    "REVALIDATION_SECONDS",
-    "ArrayStream",
-    "ByteSwappedStream",
-    "Bytes",
-    "FlatStream",
-    "SignFlippedStream",
-]
+__all__ = ["ArrayStream", "ByteSwappedStream", "Bytes", "FlatStream", "SignFlippedStream"]
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
-
-
-REVALIDATION_SECONDS = 0.5
-"""After this time a decoded chunk or a block is compared with the store before it is used again. The kernel may keep
-what it has read for about the same time (``page_versions.MAX_AGE_SECONDS``), so that a change is seen within a second.
-"""
 
 SIGN_BIT = 0x80
 
 
 class FlatStream(Protocol):
     """A stream of bytes of known size that can be read at any offset. Thread-safe.
+
+    The methods that read fill ``out``, a one-dimensional array of uint8, with the bytes from ``start``. The range lies
+    in the stream. All except ``read_into`` raise StoreError with ESTALE if the metadata have changed since the stream
+    was created: the missing chunks of a removed array would read as the fill value.
 
     Attributes:
         nbytes: the size of the stream.
@@ -58,25 +50,22 @@ class FlatStream(Protocol):
     def grid(self, max_block_nbytes: int) -> FlatBlockGrid:
         """Return the division of the stream into blocks of at most ``max_block_nbytes`` bytes."""
 
-    def read_into(self, start: int, out: Bytes, *, keep_chunks: bool = True) -> None:
-        """Fill ``out``, a one-dimensional array of uint8, with the bytes from ``start``. The range lies in the stream.
+    def read_into(self, start: int, out: Bytes) -> None:
+        """Read the current bytes of a range."""
 
-        With ``keep_chunks=False`` decoded chunks do not enter the cache of chunks.
+    def read_part(self, start: int, out: Bytes) -> None:
+        """Read a range of which other parts of the same chunks will probably be read.
+
+        The chunks are copied from the cache, compared with the store at most once per ``REVALIDATION_SECONDS``. Chunks
+        that can only be decoded as a whole are kept in the cache, if they fit.
         """
 
-    def read_decoded(self, start: int, out: Bytes) -> bool:
-        """Fill ``out`` as ``read_into`` does if all chunks of the range are decoded and in the cache.
+    def read_block(self, start: int, out: Bytes, *, holds_whole_chunks: bool) -> None:
+        """Read the current bytes of a block.
 
-        Return False, with undefined contents of ``out``, if they are not. A chunk is compared with the store at most
-        once per ``REVALIDATION_SECONDS``.
+        If blocks do not hold whole chunks, the next ones contain other parts of the same chunks, which are therefore
+        decoded as a whole and kept in the cache, if they fit. Otherwise no chunk enters the cache.
         """
-
-    def expect_reads(self, start: int, nbytes: int) -> None:
-        """Let the next read of a range decode its chunks whole and keep them in the cache of chunks, if they fit."""
-
-    @property
-    def decodes_whole_chunks(self) -> bool:
-        """Whether reading one element of a chunk decodes the whole chunk."""
 
     @property
     def has_high_latency(self) -> bool:
@@ -90,13 +79,6 @@ class FlatStream(Protocol):
 
     def window_version(self, window: Window) -> Hashable | None:
         """Return a value that changes when the bytes of a window change, or None where that is unknown."""
-
-    def check_metadata(self) -> None:
-        """Raise StoreError with ESTALE if the metadata have changed since the stream was created.
-
-        Called after bytes have been read from the store: the missing chunks of a removed array would read as the fill
-        value.
-        """
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -119,12 +101,14 @@ class ArrayStream:
     def _cached(self) -> CachedStream:
         # Created on first use: most files are listed and never read.
         max_age = None if self._array.storage.access.assumes_unchanged_data else REVALIDATION_SECONDS
-        return CachedStream(self._array.storage, self._order, max_age, self.check_metadata)
+        return CachedStream(self._array.storage, self._order, max_age, self._check_metadata)
 
     def grid(self, max_block_nbytes: int) -> FlatBlockGrid:
         return flat_block_grid(self._array.storage, self._order, max_block_nbytes)
 
-    def check_metadata(self) -> None:
+    def _check_metadata(self) -> None:
+        if self._array.storage.access.assumes_unchanged_data:
+            return
         # A document that was missing at the beginning cannot have been replaced.
         if self._stamp is not None and self._stamp.value is not None and not self._stamp.is_current:
             raise StoreError(
@@ -138,18 +122,33 @@ class ArrayStream:
         shape = self._array.storage.spec.shape
         return tuple(shape[axis] for axis in flat_axes(self._order, len(shape)))
 
-    def read_into(self, start: int, out: Bytes, *, keep_chunks: bool = True) -> None:
-        self._array.read_bytes_into(start, out, self._order, keep_chunks=keep_chunks)
+    def read_into(self, start: int, out: Bytes) -> None:
+        self._array.read_bytes_into(start, out, self._order)
 
-    def read_decoded(self, start: int, out: Bytes) -> bool:
-        return self._cached.copy(start, out)
+    def read_part(self, start: int, out: Bytes) -> None:
+        if self._cached.copy(start, out):
+            return
+        if self._cached.decodes_whole_chunks:
+            self._cached.expect_reads(start, out.size)
+        with self._checking_metadata():
+            self._array.read_bytes_into(start, out, self._order)
 
-    def expect_reads(self, start: int, nbytes: int) -> None:
-        self._cached.expect_reads(start, nbytes)
+    def read_block(self, start: int, out: Bytes, *, holds_whole_chunks: bool) -> None:
+        if not holds_whole_chunks:
+            self._cached.expect_reads(start, out.size)
+        with self._checking_metadata():
+            self._array.read_bytes_into(start, out, self._order, keep_chunks=not holds_whole_chunks)
 
-    @property
-    def decodes_whole_chunks(self) -> bool:
-        return self._cached.decodes_whole_chunks
+    @contextmanager
+    def _checking_metadata(self) -> Iterator[None]:
+        """Compare the metadata after bytes have been read from the store."""
+        try:
+            yield
+        except ZarrError:
+            # A chunk of another data type or shape cannot be decoded.
+            self._check_metadata()
+            raise
+        self._check_metadata()
 
     @property
     def has_high_latency(self) -> bool:
@@ -160,12 +159,13 @@ class ArrayStream:
 
     def read_window(self, window: Window, out: Bytes) -> None:
         # The version of the window was determined just now. Older chunks would belong to another version.
-        if self._cached.copy_box(window.box, out, revalidate=True):
+        if self._cached.copy_box(window.box, out):
             return
         self._cached.expect_box_reads(window.box)
         storage = self._array.storage
         box = [slice(low, high) for low, high in window.box]
-        read_flat_box(storage, box, out.view(storage.dtype), flat_axes(self._order, len(box)))
+        with self._checking_metadata():
+            read_flat_box(storage, box, out.view(storage.dtype), flat_axes(self._order, len(box)))
 
     def window_version(self, window: Window) -> Hashable | None:
         return box_version(self._array.storage, window.box, self._order)
@@ -185,22 +185,12 @@ class DerivedStream:
     def grid(self, max_block_nbytes: int) -> FlatBlockGrid:
         return self._stream.grid(max_block_nbytes)
 
-    def check_metadata(self) -> None:
-        self._stream.check_metadata()
-
     @property
     def shape(self) -> tuple[int, ...]:
         return self._stream.shape
 
     def version(self, start: int, stop: int) -> Hashable | None:
         return self._stream.version(start, stop)
-
-    def expect_reads(self, start: int, nbytes: int) -> None:
-        self._stream.expect_reads(start, nbytes)
-
-    @property
-    def decodes_whole_chunks(self) -> bool:
-        return self._stream.decodes_whole_chunks
 
     @property
     def has_high_latency(self) -> bool:
@@ -210,42 +200,36 @@ class DerivedStream:
         return self._stream.window(start, nbytes, stride, max_nbytes)
 
     def read_window(self, window: Window, out: Bytes) -> None:
-        def read(_: int, out: Bytes) -> bool:
-            self._stream.read_window(window, out)
-            return True
-
         # A window consists of whole elements.
-        self._derive(0, out, read)
+        self._derive(0, out, lambda _, raw: self._stream.read_window(window, raw))
 
     def window_version(self, window: Window) -> Hashable | None:
         return self._stream.window_version(window)
 
-    def read_into(self, start: int, out: Bytes, *, keep_chunks: bool = True) -> None:
-        def read(start: int, out: Bytes) -> bool:
-            self._stream.read_into(start, out, keep_chunks=keep_chunks)
-            return True
+    def read_into(self, start: int, out: Bytes) -> None:
+        self._derive(start, out, self._stream.read_into)
 
-        self._derive(start, out, read)
+    def read_part(self, start: int, out: Bytes) -> None:
+        self._derive(start, out, self._stream.read_part)
 
-    def read_decoded(self, start: int, out: Bytes) -> bool:
-        return self._derive(start, out, self._stream.read_decoded)
+    def read_block(self, start: int, out: Bytes, *, holds_whole_chunks: bool) -> None:
+        self._derive(start, out, partial(self._stream.read_block, holds_whole_chunks=holds_whole_chunks))
 
-    def _derive(self, start: int, out: Bytes, read: Callable[[int, Bytes], bool]) -> bool:
-        """Fill ``out`` from the bytes that ``read`` reads of the other stream. Return False if ``read`` does."""
+    def _derive(self, start: int, out: Bytes, read: Callable[[int, Bytes], None]) -> None:
+        """Fill ``out`` from the bytes that ``read`` reads of the other stream."""
         raise NotImplementedError
 
 
 class ByteSwappedStream(DerivedStream):
     """Another stream in which the bytes of each group of ``width`` bytes are reversed."""
 
-    def _derive(self, start: int, out: Bytes, read: Callable[[int, Bytes], bool]) -> bool:
+    def _derive(self, start: int, out: Bytes, read: Callable[[int, Bytes], None]) -> None:
         width = self._width
         skip = start % width
         stop = -(-(start + out.size) // width) * width
         is_aligned = skip == 0 and stop - start == out.size
         raw = out if is_aligned else np.empty(stop - start + skip, np.uint8)
-        if not read(start - skip, raw):
-            return False
+        read(start - skip, raw)
         if width in (2, 4, 8):
             raw.view(f"u{width}").byteswap(inplace=True)
         else:
@@ -253,7 +237,6 @@ class ByteSwappedStream(DerivedStream):
             groups[...] = groups[:, ::-1].copy()
         if not is_aligned:
             out[...] = raw[skip : skip + out.size]
-        return True
 
 
 class SignFlippedStream(DerivedStream):
@@ -263,8 +246,6 @@ class SignFlippedStream(DerivedStream):
     adding it.
     """
 
-    def _derive(self, start: int, out: Bytes, read: Callable[[int, Bytes], bool]) -> bool:
-        if not read(start, out):
-            return False
+    def _derive(self, start: int, out: Bytes, read: Callable[[int, Bytes], None]) -> None:
+        read(start, out)
         out[-start % self._width :: self._width] ^= SIGN_BIT
-        return True

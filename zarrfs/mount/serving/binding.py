@@ -16,7 +16,6 @@ from typing import Any
 
 from zarrfs.engine.codecs.pipeline.scratch import release_scratch
 from zarrfs.errors import MountError
-from zarrfs.mount.native.library import NativeReads
 from zarrfs.mount.serving.file_statuses import StatusLayout
 from zarrfs.mount.serving.interruption import has_ending_signal, process_of
 
@@ -56,14 +55,12 @@ class Binding:
         options: Mapping[str, object],
         *,
         is_debugging: bool = False,
-        library: NativeReads | None = None,
     ) -> None:
         """Mount, and serve requests until the file system is unmounted.
 
         ``options`` are ``-o`` options of libfuse. Operations on open files receive the structure of the open file
         (``raw_fi``), which has the attributes ``fh``, ``flags`` and ``direct_io``. With ``is_debugging`` libfuse prints
-        each request on standard error. ``library`` serves reads of the ranges that are published in it. Raises
-        RuntimeError with the status of libfuse if it is not 0.
+        each request on standard error. Raises RuntimeError with the status of libfuse if it is not 0.
         """
         arguments = dict(options)
         if self._is_libfuse_3:
@@ -89,7 +86,7 @@ class Binding:
             arguments |= {"big_writes": True, "atomic_o_trunc": True}
         if self.name == "fusepy":
             operations = FusepyOperations(operations)
-        with _keeping_signal_handlers(self._module), _reading_natively(self._module, library):
+        with _keeping_signal_handlers(self._module):
             fuse(operations, mountpoint, raw_fi=True, foreground=True, debug=is_debugging, **arguments)
 
     def calling_process(self) -> int:
@@ -197,28 +194,6 @@ def _keeping_signal_handlers(module: Any) -> Iterator[None]:
         yield
     finally:
         module.signal = original
-
-
-@contextmanager
-def _reading_natively(module: Any, library: NativeReads | None) -> Iterator[None]:
-    """Let libfuse call the function ``read`` of the library, which calls that of the binding for other ranges."""
-    owner = module if hasattr(module, "fuse_main_real") else module._libfuse
-    original = owner.fuse_main_real
-
-    def run(count: int, arguments: Any, table: Any, nbytes: int, data: Any) -> Any:
-        operations = table.contents
-        python_read = operations.read  # It is alive until libfuse returns.
-        assert library is not None
-        library.serve(python_read, module.fuse_file_info.fh.offset)
-        operations.read = ctypes.cast(library.read, type(python_read))
-        return original(count, arguments, table, nbytes, data)
-
-    if library is not None:
-        owner.fuse_main_real = run
-    try:
-        yield
-    finally:
-        owner.fuse_main_real = original
 
 
 def _rename_with_flags(fuse: Any, old: bytes, new: bytes, flags: int) -> int:

@@ -16,7 +16,6 @@ from zarrfs.mount.fuse.control import STATISTICS_NAME, ControlOperations
 from zarrfs.mount.fuse.error_numbers import ErrorLog
 from zarrfs.mount.fuse.operations import ZarrOperations
 from zarrfs.mount.fuse.permissions import Permissions
-from zarrfs.mount.native.library import native_reads
 from zarrfs.mount.options import MountOptions, default_cache_size
 from zarrfs.mount.reading.blocks import DEFAULT_IDLE_NBYTES, DEFAULT_POOL_NBYTES, BlockPool
 from zarrfs.mount.serving.dispatch import Dispatcher
@@ -58,7 +57,6 @@ class Filesystem:
             blocks_nbytes or DEFAULT_POOL_NBYTES,
             idle_nbytes=blocks_nbytes or DEFAULT_IDLE_NBYTES,
             is_immutable=options.immutable,
-            library=native_reads(),
         )
         names = source_names(locations)
         self._trees = {

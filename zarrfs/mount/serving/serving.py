@@ -15,9 +15,8 @@ from dataclasses import replace
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MountError, ZarrError
 from zarrfs.logs import logger
-from zarrfs.mount.fuse.reported_sizes import KERNEL_CACHE_SECONDS
-from zarrfs.mount.native.library import native_reads
 from zarrfs.mount.options import MountOptions
+from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
 from zarrfs.mount.serving.binding import load_binding
 from zarrfs.mount.serving.filesystem import Filesystem
 from zarrfs.mount.serving.signals import handled_signals
@@ -137,7 +136,7 @@ def _run(
         metrics = MetricsServer(options.metrics, lambda: prometheus_text(statistics.snapshot()))
     try:
         with handled_signals(ending.stop, filesystem.rescan), _fewer_collections():
-            binding.run(dispatcher, target, arguments, is_debugging=options.debug, library=native_reads())
+            binding.run(dispatcher, target, arguments, is_debugging=options.debug)
     except RuntimeError as error:
         if is_ready:
             raise MountError(f"{target}: the mount terminated with the libfuse status {error}") from error
@@ -284,9 +283,9 @@ def _fuse_arguments(sources: Sequence[str], options: MountOptions) -> dict[str, 
     else:
         # On open, the kernel drops cached pages of a file unless the operations state that they are current.
         arguments.update(
-            attr_timeout=KERNEL_CACHE_SECONDS,
-            entry_timeout=KERNEL_CACHE_SECONDS,
-            negative_timeout=KERNEL_CACHE_SECONDS,
+            attr_timeout=REVALIDATION_SECONDS,
+            entry_timeout=REVALIDATION_SECONDS,
+            negative_timeout=REVALIDATION_SECONDS,
         )
     for option in options.fuse_options:
         key, separator, value = option.partition("=")

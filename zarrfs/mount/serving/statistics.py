@@ -126,16 +126,9 @@ class MountStatistics:
         hits, misses = sum(cache.hits for cache in caches), sum(cache.misses for cache in caches)
         blocks = asdict(self.pool.statistics)
         resident = resident_nbytes()
-        requests = self.counters.snapshot()
-        served = self.pool.published.totals()
-        if served.requests:
-            requests["requests"]["read"] = requests["requests"].get("read", 0) + served.requests
-            requests["read_nbytes"] += served.nbytes
-            requests["queue"]["active"] += served.active
-            blocks["hits"] += served.requests
         return {
             "mount": {**asdict(self.description), "uptime": max(0.0, time.time() - self.description.since)},
-            **requests,
+            **self.counters.snapshot(),
             "chunk_cache": {
                 "hits": hits,
                 "misses": misses,
@@ -146,7 +139,6 @@ class MountStatistics:
             "decoded": {"chunks": decoded.chunks, "nbytes": decoded.nbytes},
             "blocks": {
                 **blocks,
-                "native_hits": served.requests,
                 "hit_rate": _rate(blocks["hits"], blocks["assembled"]),
                 "nbytes": self.pool.nbytes,
                 "capacity": self.pool.capacity,
@@ -202,12 +194,6 @@ METRICS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ),
     ("decoded_bytes_total", "counter", "Bytes of the decoded chunks.", ("decoded", "nbytes")),
     ("block_hits_total", "counter", "Reads served from a block.", ("blocks", "hits")),
-    (
-        "block_native_hits_total",
-        "counter",
-        "Those that were served without Python.",
-        ("blocks", "native_hits"),
-    ),
     ("blocks_assembled_total", "counter", "Blocks that were assembled.", ("blocks", "assembled")),
     (
         "blocks_read_ahead_total",

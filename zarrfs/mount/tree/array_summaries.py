@@ -20,7 +20,7 @@ from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.stores.base import Usage
 from zarrfs.errors import ZarrError
 from zarrfs.mount.nodes.node_records import NodeRecord
-from zarrfs.mount.reading.streams import REVALIDATION_SECONDS
+from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
 from zarrfs.mount.tree.entries import Entry, FileSummary, ListedEntry
 from zarrfs.mount.tree.member_scans import is_scannable, scan_group
 from zarrfs.mount.tree.presentation import MemberGeometries, Presentation

@@ -46,10 +46,6 @@ class Follower:
         self._current = current = self._tree.follow(self._path, self._current, is_changed)
         return current.content
 
-    def expires(self) -> float:
-        """Return the time of the clock of the tree until which the content needs no comparison with the store."""
-        return self._tree.expires(self._current)
-
 
 class Tree:
     """The directories and files that present a node and its members. All methods are thread-safe.
@@ -200,16 +196,6 @@ class Tree:
             return entry
         change = "has been deleted" if entry is None else "has changed"
         raise StoreError(f"{path} {change} since it was opened; open it again", errno.ESTALE)
-
-    def expires(self, opened: VirtualFile) -> float:
-        """Return the time of the clock before which ``follow`` returns a file without a comparison with the store.
-
-        It is -inf if a comparison is due.
-        """
-        record = None if opened.record_path is None else self._nodes.peek(opened.record_path)
-        if record is None or record.node is not opened.node:
-            return float("-inf")
-        return self._nodes.expires(record)
 
     def follower(self, path: str, opened: VirtualFile) -> Follower:
         """Return a function that returns the current content of a file that was opened; see ``follow``."""

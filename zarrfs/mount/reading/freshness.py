@@ -1,4 +1,6 @@
-"""The stamps of the documents that define arrays: values by which streams notice that the metadata have changed."""
+"""How long data are used without a comparison with the store, and the stamps by which open files notice that the
+metadata of their arrays have changed.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,13 @@ from weakref import WeakValueDictionary
 from zarrfs.engine.formats.api import document_keys
 from zarrfs.engine.nodes.array import Array
 
-__all__ = ["ArrayStamp", "array_stamp", "renew_array_stamp", "stamp_before_reading"]
+__all__ = ["REVALIDATION_SECONDS", "ArrayStamp", "array_stamp", "renew_array_stamp", "stamp_before_reading"]
+
+REVALIDATION_SECONDS = 0.5
+"""What the server has in memory (metadata, decoded chunks, blocks) is used for this time before it is compared with the
+store again. The kernel uses names, attributes and pages for the same time before it asks the server again. A change is
+therefore seen within a second.
+"""
 
 
 class ArrayStamp:
