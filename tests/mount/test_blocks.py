@@ -705,6 +705,24 @@ def test_a_missing_chunk_that_is_written_is_seen_after_the_revalidation_time(tmp
     pool.close()
 
 
+def test_a_block_of_unknown_version_is_used_for_the_revalidation_time_after_its_assembly() -> None:
+    clock = Clock()
+    pool = BlockPool(1000, clock=clock)
+    calls: list[float] = []
+
+    def assemble(data: Any) -> None:
+        calls.append(clock.now)
+        clock.now += 10
+
+    block_request = request("a", 100, assemble, version=lambda: None)
+    for seconds in (0.0, REVALIDATION_SECONDS / 2, REVALIDATION_SECONDS):
+        clock.now += seconds
+        assert pool.get(block_request) is not None
+        assert pool.find_current("a", 0, 1) is not None
+    assert calls == [0, 10 + 1.5 * REVALIDATION_SECONDS]
+    pool.close()
+
+
 def test_an_immutable_pool_does_not_ask_the_store() -> None:
     store, array = counted(chunks=(64, 64, 256))
     clock = Clock()

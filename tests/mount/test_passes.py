@@ -158,6 +158,7 @@ def test_a_pass_over_very_many_chunks_reads_each_once(
     assert mount.read_all(handle) == np.full(shape, 5 if is_stored else 3, "u2").tobytes()
     assert decoded.nbytes - before == (array.nbytes if is_stored else 0)
     assert mount.pool.statistics.assembled == 16
+    assert {count for key, count in counting.keys.items() if "/c/" in key} == {1}
     if is_stored:
         array[0, 0, 0] = 7
         mount.clock.now += REVALIDATION_SECONDS

@@ -7,7 +7,7 @@ in that dimension; if it reads window by window, each chunk is decoded once for 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -263,9 +263,11 @@ def box_version(storage: ArrayStorage, box: Box, order: FlatOrder) -> Hashable |
 
 def _version(storage: ArrayStorage, boxes: Iterable[Box], order: FlatOrder) -> Hashable | None:
     stamps: list[Hashable] = []
-    for coords in _chunks_of_boxes(storage, boxes, order):
-        if len(stamps) >= MAX_VERSIONED_CHUNKS:
-            return None
+    ranges = [_chunk_ranges(storage, box, order) for box in boxes]
+    if sum(prod(map(len, each)) for each in ranges) > MAX_VERSIONED_CHUNKS:
+        return None
+    # Two boxes may intersect the same chunks.
+    for coords in dict.fromkeys(coords for each in ranges for coords in product(*each)):
         with storage.store.open_value(storage.key(coords)) as value:
             stamp = storage.access.stamp(value)
         if stamp is None and storage.store.exists(storage.key(coords)):
@@ -274,19 +276,11 @@ def _version(storage: ArrayStorage, boxes: Iterable[Box], order: FlatOrder) -> H
     return tuple(stamps)
 
 
-def _chunks_of_boxes(
-    storage: ArrayStorage, boxes: Iterable[Box], order: FlatOrder
-) -> Iterator[tuple[int, ...]]:
-    """Yield the coordinates of the stored chunks (shards) that boxes intersect, each once."""
+def _chunk_ranges(storage: ArrayStorage, box: Box, order: FlatOrder) -> list[range]:
+    """Return the stored chunks (shards) that a box intersects, by dimension of the array."""
     axes = flat_axes(order, len(storage.spec.shape))
-    positions = [axes.index(axis) for axis in range(len(axes))]
-    seen: set[tuple[int, ...]] = set()
-    for box in boxes:
-        ranges = [
-            range(axis.find(box[i][0]), axis.find(box[i][1] - 1) + 1)
-            for axis, i in zip(storage.axes, positions, strict=True)
-        ]
-        for coords in product(*ranges):
-            if coords not in seen:
-                seen.add(coords)
-                yield coords
+    bounds = [box[axes.index(axis)] for axis in range(len(axes))]
+    return [
+        range(axis.find(low), axis.find(high - 1) + 1)
+        for axis, (low, high) in zip(storage.axes, bounds, strict=True)
+    ]

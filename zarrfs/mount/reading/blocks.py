@@ -104,7 +104,8 @@ class BlockPool:
     A thread that has found or claimed a block is a user of it until it releases it: the memory of the block is not used
     again meanwhile.
 
-    A block whose version is unknown is used for ``REVALIDATION_SECONDS``, others as long as the version is equal.
+    A block whose version is unknown is used for ``REVALIDATION_SECONDS`` after its assembly, others as long as the
+    version is equal.
 
     If more files are read at the same time than the pool has blocks for, they take turns: a block stays until it has
     been read, and the reads of other files wait for it. Each block would otherwise be assembled again for each request.
@@ -267,6 +268,10 @@ class BlockPool:
             request.assemble(data)
             if time.perf_counter() - started_at >= KEPT_SECONDS_PER_NBYTE * block.nbytes:
                 block.keep()
+            if block.version is None:
+                block.checked_at = (
+                    self._clock()
+                )  # Otherwise a block that is assembled slowly could not be used.
             block.data = data
             self.statistics.assembled += 1
         except BaseException as error:

@@ -77,6 +77,7 @@ class Binding:
                 "rename_fuse_3": _rename_with_flags,
                 "truncate_fuse_3": _truncate,
                 "readdir_fuse_3": _directory_reader(self._module, layout),
+                "read": _read,
             }
             if self._libfuse_version >= MAX_THREADS_VERSION:
                 methods["_wrapper"] = _keeping_thread_state(fuse._wrapper)
@@ -146,6 +147,23 @@ def _status_reader(layout: StatusLayout) -> Callable[..., int]:
         return 0
 
     return read_status
+
+
+_copy = ctypes.PyDLL(None).memmove
+_copy.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+_copy.restype = None
+
+
+def _read(fuse: Any, path: bytes | None, target: Any, size: int, offset: int, file: Any) -> int:
+    """Read from an open file.
+
+    The interpreter lock is kept while the bytes are copied. Releasing it for 20 us costs more, because the thread of
+    the next request takes it: a pass over blocks in memory needs 0.21 instead of 0.16 s of processor time.
+    """
+    data = fuse.operations.read(None if path is None else os.fsdecode(path), size, offset, file.contents)
+    nbytes = len(data)
+    _copy(target, data, nbytes)
+    return nbytes
 
 
 def _truncate(fuse: Any, path: bytes | None, length: int, file: Any) -> int:
