@@ -164,3 +164,22 @@ def test_a_pass_over_very_many_chunks_reads_each_once(
         mount.clock.now += REVALIDATION_SECONDS
         assert mount.read(handle, 0, 2) == b"\7\0"
     mount.operations.destroy("/")
+
+
+@pytest.mark.parametrize("options", [{}, {"compressors": None}], ids=["compressed", "uncompressed"])
+def test_the_kernel_keeps_the_pages_of_an_unchanged_array_of_one_chunk(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    zarrfs.create_group(tmp_path).create_array("a", data=DATA, chunks=DATA.shape, **options)
+    for item in [tmp_path, *tmp_path.rglob("*")]:
+        os.utime(item, (10**9, 10**9))  # Pages of data that were changed just now are not kept.
+    mount = Mount(tmp_path)
+    kept = []
+    for _ in range(3):
+        handle = mount.open()
+        kept.append(mount.operations.keeps_pages(handle))
+        mount.read(handle, 0)
+        mount.operations.release("/a.raw", handle)
+        mount.clock.now += 2 * REVALIDATION_SECONDS
+    assert kept == [False, True, True]
+    mount.operations.destroy("/")
