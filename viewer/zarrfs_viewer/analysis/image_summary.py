@@ -10,6 +10,7 @@ import zarrfs
 from zarrfs_viewer.analysis.node_summary import compression
 from zarrfs_viewer.analysis.readout import format_bytes, short_unit
 from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.images.reading import stored_array
 
 __all__ = ["image_summary", "stored_summary"]
 
@@ -26,10 +27,12 @@ def image_summary(image: Image, version: str | None = None) -> dict[str, Any]:
         "Axes": " ".join(axis.name or f"dim{number}" for number, axis in enumerate(image.axes)),
         "Shape": " x ".join(map(str, shape)),
         "Data type": image.dtype.name,
+        "Unit of the values": image.value_unit,
+        "Packing": None if image.packing is None else image.packing.summary(),
         "Pixel size": _sizes(image, lambda axis: abs(image.levels[0].scale[axis])),
         "Orientation": {axis.name: axis.orientation for axis in image.axes if axis.orientation is not None},
         "Extent": _sizes(image, lambda axis: abs(image.levels[0].scale[axis]) * shape[axis]),
-        "Size of level 0": format_bytes(prod(shape) * image.dtype.itemsize),
+        "Size of level 0": format_bytes(prod(shape) * stored_array(image.levels[0].array).dtype.itemsize),
         "Chunks": " x ".join(map(str, image.levels[0].chunks)),
         "Compression": _compression(image),
         "Levels": [" x ".join(map(str, level.shape)) for level in image.levels],
@@ -50,11 +53,12 @@ def stored_summary(image: Image) -> dict[str, Any]:
     """
     stored = nbytes = 0
     for level in image.levels:
-        count = getattr(level.array, "nbytes_stored", None)
+        array: Any = stored_array(level.array)
+        count = getattr(array, "nbytes_stored", None)
         if count is None:
             return {}
         stored += count()
-        nbytes += prod(level.shape) * level.array.dtype.itemsize
+        nbytes += prod(level.shape) * array.dtype.itemsize
     summary = {"Stored size": format_bytes(stored)}
     if stored:
         summary["Compression ratio"] = f"{nbytes / stored:.2f}"
@@ -63,7 +67,7 @@ def stored_summary(image: Image) -> dict[str, Any]:
 
 def _compression(image: Image) -> str | None:
     """Return the compression of level 0, or None if its array is not one of zarrfs."""
-    array = getattr(image.levels[0].array, "array", image.levels[0].array)
+    array = stored_array(image.levels[0].array)
     return compression(array).get("Compression") if isinstance(array, zarrfs.Array) else None
 
 

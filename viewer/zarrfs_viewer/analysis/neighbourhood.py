@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from zarrfs_viewer.display.resolve import plane_key
 from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.images.packing import Packing
 from zarrfs_viewer.images.reading import read_plane_region
 from zarrfs_viewer.images.values import time_value, to_display
 from zarrfs_viewer.state.view_state import ViewIntent
@@ -30,13 +31,16 @@ class Neighbourhood:
     center: tuple[int, int]
     values: npt.NDArray[Any]
     dtype: np.dtype[Any]
+    packing: Packing | None = None
 
     def value(self, row: int, column: int) -> Any:
         """Return a value as an object of Python, a tuple of RGB samples, or a time of NumPy."""
         value = self.values[row, column]
         if self.dtype.kind in "mM":
             return time_value(value.item(), self.dtype)
-        return tuple(value.tolist()) if value.ndim else value.item()
+        if value.ndim:
+            return tuple(value.tolist())
+        return value.item() if self.packing is None else self.packing.exact(value.item())
 
 
 def read_neighbourhood(
@@ -61,5 +65,6 @@ def read_neighbourhood(
     dtype = image.dtype
     if channel is not None and channel.field is not None:
         values, dtype = to_display(values[channel.field]), dtype[channel.field]
+    packing = image.packing if plane.slab is None else None
     name = channel.label if channel is not None else image.name
-    return Neighbourhood(name, (spans[0].start, spans[1].start), center, values, dtype)
+    return Neighbourhood(name, (spans[0].start, spans[1].start), center, values, dtype, packing)

@@ -61,7 +61,9 @@ class Readout:
     read, at or before the point. ``physical`` has (axis, value, unit) of all axes with a name except channels, and
     ``steps`` the pixel size of each in level 0. ``values`` has (label, value) of each drawn channel. The value is None
     if its tile is not cached, ``Unreadable`` if it could not be read, and a time of NumPy for times. ``chunk`` is the
-    store key of the chunk of the first drawn channel, or None.
+    store key of the chunk of the first drawn channel, or None. ``unit`` is that of the values. ``stored`` has the
+    stored number of each value that is stored in packed form, else None. ``value_step`` is the distance of values of
+    adjacent stored numbers, or None.
     """
 
     pixel: tuple[int, ...]
@@ -71,6 +73,9 @@ class Readout:
     values: tuple[tuple[str, Any], ...]
     labels: tuple[LabelReadout, ...]
     chunk: str | None
+    unit: str | None = None
+    stored: tuple[Any, ...] = ()
+    value_step: float | None = None
 
     def text(self) -> str:
         """Return the readout as one line for the status bar."""
@@ -79,8 +84,9 @@ class Readout:
             for (name, value, unit), step in zip(self.physical, self.steps, strict=True)
         ]
         parts.append(f"pixel ({', '.join(map(str, self.pixel))}) of level {self.level}")
-        for name, value in self.values:
-            parts.append(f"{name}: {format_value(value)}" if name else format_value(value))
+        for number, (name, value) in enumerate(self.values):
+            text = self.value_text(value, self.stored[number] if self.stored else None)
+            parts.append(f"{name}: {text}" if name else text)
         for label in self.labels:
             if label.error is not None:
                 parts.append(f"{label.name}: {format_value(label.error)}")
@@ -90,6 +96,16 @@ class Readout:
         if self.chunk is not None:
             parts.append(f"chunk {self.chunk}")
         return " · ".join(parts)
+
+    def value_text(self, value: Any, stored: Any) -> str:
+        """Return a value with its unit, and the number by which it is stored."""
+        if self.value_step is not None and isinstance(value, float):
+            text = "no data" if math.isnan(value) else format_coordinate(value, self.value_step)
+        else:
+            text = format_value(value)
+        if self.unit and isinstance(value, int | float | complex) and value == value:
+            text += f" {self.unit}"
+        return text if stored is None else f"{text} (stored {stored})"
 
 
 def format_coordinate(value: float, step: float) -> str:
@@ -158,7 +174,17 @@ def readout(state: DisplayState, streamer: TileStreamer, row: float, column: flo
         values,
         tuple(_labels(state, streamer, row, column)),
         _chunk_key(state, channel_layers, row, column),
+        image.value_unit,
+        tuple(_stored_number(image, state, value) for _, value in values),
+        None if image.packing is None else image.packing.scale,
     )
+
+
+def _stored_number(image: Image, state: DisplayState, value: Any) -> Any:
+    """Return the number by which a value of the image is stored, or None if it is not packed or is a projection."""
+    if image.packing is None or state.intent.projection is not None or not isinstance(value, float):
+        return None
+    return image.packing.stored_number(value)
 
 
 def _labels(state: DisplayState, streamer: TileStreamer, row: float, column: float) -> Iterator[LabelReadout]:
@@ -200,7 +226,10 @@ def _value(state: DisplayState, streamer: TileStreamer, layer: Layer, row: float
             field = layer.channel.field
             value = component(np.array([value], tile.dtype), "value", field)[0]
             dtype = dtype[field] if field is not None else dtype
-        return time_value(value.item(), dtype) if dtype.kind in "mM" else value.item()
+        if dtype.kind in "mM":
+            return time_value(value.item(), dtype)
+        packing = layer.image.packing if plane.slab is None else None
+        return value.item() if packing is None else packing.exact(value.item())
     return None
 
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from zarrfs_viewer.images.reading import PaddedArray, SourceArray, uniform_chunks
+from zarrfs_viewer.images.reading import SourceArray, stored_array, uniform_chunks
 
 __all__ = ["chunk_key", "chunk_of", "stored", "stored_chunk_shape"]
 
 
 def _storage(array: SourceArray) -> Any:
-    return getattr(array.array if isinstance(array, PaddedArray) else array, "storage", None)
+    return getattr(stored_array(array), "storage", None)
 
 
 def stored_chunk_shape(array: SourceArray) -> tuple[int, ...]:
     """Return the shape of a shard if the array is sharded, otherwise of a chunk: the values that have one key."""
-    inner = array.array if isinstance(array, PaddedArray) else array
+    inner = stored_array(array)
     shards = getattr(inner, "shards", None)
     shape = tuple(shards) if shards is not None else uniform_chunks(inner)
     return (1,) * (len(array.shape) - len(shape)) + shape

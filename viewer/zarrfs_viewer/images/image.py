@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zarrfs.ngff import Axis, ImageLabel
+from zarrfs_viewer.images.packing import Packing
 from zarrfs_viewer.images.reading import SourceArray, expect_reads, read_plane_region, uniform_chunks
 from zarrfs_viewer.images.tile_grid import ALL, PlaneKey, TileGrid, TileKey
 from zarrfs_viewer.state.view_state import ChannelSettings
@@ -66,7 +67,8 @@ class Image:
     ``uid`` is unique in the process. ``channel_axis`` is None if the image has no channel axis. ``rgb_axis`` is
     set if the samples along an axis are drawn as RGB(A). ``channels`` are the initial settings; ``limits`` is
     None where auto-contrast sets them. ``labels`` lists the label images. ``notes`` describes problems of the
-    metadata that were corrected.
+    metadata that were corrected. ``packing`` is set if the values are stored in packed form; all values are
+    unpacked. ``value_unit`` is the unit of the values, or None.
     """
 
     uid: int
@@ -83,6 +85,8 @@ class Image:
     labels: tuple[ImageEntry, ...] = ()
     image_label: ImageLabel | None = None
     notes: tuple[str, ...] = ()
+    packing: Packing | None = None
+    value_unit: str | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -91,12 +95,12 @@ class Image:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Data type of level 0 as stored."""
+        """Data type of the values of level 0."""
         return self.levels[0].array.dtype
 
     @property
     def pixel_nbytes(self) -> int:
-        """The size of a pixel as stored, with all samples of an RGB image."""
+        """The size of a pixel in memory, with all samples of an RGB image."""
         return self.dtype.itemsize * (1 if self.rgb_axis is None else self.shape[self.rgb_axis])
 
     @property

@@ -27,7 +27,8 @@ from zarrfs_viewer.images.axes import (
 from zarrfs_viewer.images.channels import default_channels
 from zarrfs_viewer.images.image import Image, ImageEntry, ImageLevel, next_uid
 from zarrfs_viewer.images.label_images import can_be_labels
-from zarrfs_viewer.images.reading import PaddedArray, SourceArray
+from zarrfs_viewer.images.packing import find_packing, unit_of_values
+from zarrfs_viewer.images.reading import PaddedArray, SourceArray, stored_array, unpacked
 from zarrfs_viewer.images.values import is_displayable
 
 __all__ = ["MAX_CHANNELS", "image_from_array", "image_from_multiscales"]
@@ -55,7 +56,7 @@ def image_from_array(array: Any, name: str = "", path: str = "", as_labels: bool
     level = _level(array, path, Level(path, scale, (0.0,) * rank), None)
     axes = tuple(Axis("") for _ in range(len(level.shape) - len(axes))) + axes
     label = parse(attributes).image_label
-    return _image([level], axes, name, path, None, label, (), [], as_labels)
+    return _image([level], axes, name, path, None, label, (), [], as_labels, fill_may_be_missing=True)
 
 
 def image_from_multiscales(
@@ -162,6 +163,7 @@ def _image(
     labels: tuple[ImageEntry, ...],
     notes: list[str],
     as_labels: bool,
+    fill_may_be_missing: bool = False,
 ) -> Image:
     finest = levels[0]
     dtype = finest.array.dtype
@@ -179,6 +181,12 @@ def _image(
     if kind == "labels" and channel_axis is not None and finest.shape[channel_axis] > 1:
         channel_axis = None  # labels have no channels: the axis gets a slider
     displayed = default_displayed(axes, (channel_axis, rgb_axis))
+    source, packing = stored_array(finest.array), None
+    if kind != "labels" and rgb_axis is None:  # labels and colours are no quantities
+        packing = find_packing(source, fill_may_be_missing)
+    if packing is not None:
+        levels = [replace(level, array=unpacked(level.array, packing)) for level in levels]
+        dtype = packing.dtype
     return Image(
         uid=next_uid(),
         name=name or path.rpartition("/")[2],
@@ -196,6 +204,8 @@ def _image(
         labels=labels,
         image_label=image_label,
         notes=tuple(notes),
+        packing=packing,
+        value_unit=None if kind == "labels" else unit_of_values(source),
     )
 
 

@@ -11,18 +11,22 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from zarrfs_viewer.images.packing import Packing
 from zarrfs_viewer.images.tile_grid import ALL, PlaneKey, Slab
 from zarrfs_viewer.images.values import to_display
 
 __all__ = [
     "PaddedArray",
     "SourceArray",
+    "UnpackedArray",
     "expect_reads",
     "level_slices",
     "projected_dtype",
     "read_plane_region",
     "read_projection",
+    "stored_array",
     "uniform_chunks",
+    "unpacked",
 ]
 
 AnyArray = npt.NDArray[Any]
@@ -68,6 +72,43 @@ class PaddedArray:
         ]
 
 
+class UnpackedArray:
+    """The values of an array that is stored in packed form. See ``packing``."""
+
+    def __init__(self, array: SourceArray, packing: Packing) -> None:
+        self.array = array
+        self.packing = packing
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.packing.dtype
+
+    @property
+    def chunks(self) -> tuple[int, ...] | tuple[tuple[int, ...], ...]:
+        return self.array.chunks
+
+    def __getitem__(self, selection: Any, /) -> AnyArray:
+        return self.packing.unpack(np.asarray(self.array[selection]))
+
+
+def unpacked(array: SourceArray, packing: Packing) -> SourceArray:
+    """Return the values of an array with a packing."""
+    if isinstance(array, PaddedArray):
+        return PaddedArray(UnpackedArray(array.array, packing))
+    return UnpackedArray(array, packing)
+
+
+def stored_array(array: SourceArray) -> SourceArray:
+    """Return the array of a level as it is stored: without added axes, and with packed values."""
+    while isinstance(array, PaddedArray | UnpackedArray):
+        array = array.array
+    return array
+
+
 def uniform_chunks(array: SourceArray) -> tuple[int, ...]:
     """Return one chunk length per axis: the longest if the chunks of a rectilinear grid differ."""
     chunks = tuple(max(c, default=1) if isinstance(c, tuple) else c for c in array.chunks)
@@ -109,7 +150,7 @@ def expect_reads(array: SourceArray, plane: PlaneKey, rows: slice, columns: slic
     from zarrfs.engine.io.planning import expect_reads as expect_chunk_reads
     from zarrfs.engine.io.storage import ArrayStorage
 
-    source = array.array if isinstance(array, PaddedArray) else array
+    source = stored_array(array)
     added_axes = len(array.shape) - len(source.shape)
     storage = getattr(source, "storage", None)
     if plane.slab is None and isinstance(storage, ArrayStorage):

@@ -129,7 +129,8 @@ class DisplayedImage(QObject):
         intent = initial_intent(image, len(overlays))
         previous_image, previous_intent = self.image, self.intent
         same_type = previous_image is not None and (
-            (previous_image.kind, previous_image.dtype) == (image.kind, image.dtype)
+            (previous_image.kind, previous_image.dtype, previous_image.value_unit)
+            == (image.kind, image.dtype, image.value_unit)
         )
         if keep_settings and same_type and previous_intent is not None:
             intent = with_appearance(intent, previous_intent, not self.auto_contrast_per_image)

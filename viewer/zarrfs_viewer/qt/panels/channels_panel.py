@@ -61,6 +61,7 @@ class ChannelsPanel(QWidget):
         self.volume.setToolTip("Histogram of the whole stack at this time point instead of the current slice")
         self.volume.toggled.connect(lambda on: self.request_histogram())
         self._title = FixedSizeLabel()
+        self._unit: str | None = None
         self._histogram: Histogram | None = None
         self._settings: tuple[ChannelSettings, ...] = ()
         self.current = 0
@@ -91,8 +92,13 @@ class ChannelsPanel(QWidget):
         layout.addWidget(self.plot)
         layout.addLayout(bottom)
 
-    def show_channels(self, channels: tuple[ChannelSettings, ...], kind: str, rgb: bool) -> None:
-        """Create the controls of these channels. ``kind`` is the kind of the NumPy data type."""
+    def show_channels(
+        self, channels: tuple[ChannelSettings, ...], kind: str, rgb: bool, unit: str | None = None
+    ) -> None:
+        """Create the controls of these channels. ``kind`` is the kind of the NumPy data type, ``unit`` that of the
+        values.
+        """
+        self._unit = unit
         for row in self.rows:
             row.setParent(None)
             row.deleteLater()
@@ -134,8 +140,10 @@ class ChannelsPanel(QWidget):
             self.current = number
             for other, row in enumerate(self.rows):
                 row.set_selected(other == number)
-            self._title.setText(plain(self.rows[number].name))
-            self._title.setToolTip(tooltip(self.rows[number].name))
+            name = self.rows[number].name
+            title = f"{name} [{self._unit}]" if self._unit else name
+            self._title.setText(plain(title))
+            self._title.setToolTip(tooltip(title))
             self.histogram_requested.emit(number, self.volume.isChecked())
 
     def show_extra_colormaps(self, names: tuple[str, ...]) -> None:

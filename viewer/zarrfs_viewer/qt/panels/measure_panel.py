@@ -58,6 +58,8 @@ HINT = (
     "regions. M returns to moving the image."
 )
 ROWS = ("count", "area", "mean", "std", "minimum", "maximum", "median", "sum", "nans", "unreadable")
+ROWS_WITH_UNIT = ("mean", "std", "minimum", "maximum", "median", "sum")
+"""The statistics in the unit of the values."""
 MIN_RESULT_HEIGHT, MAX_RESULT_HEIGHT = 150, 330
 
 
@@ -223,6 +225,8 @@ class MeasurePanel(QWidget):
             plot.addLegend(offset=(-5, 5))
         plot.clear()
         plot.setLabel("bottom", html_text(label, MAX_NAME))
+        image = self._session.image
+        plot.setLabel("left", html_text(image.value_unit or "" if image is not None else "", MAX_NAME))
         for number, (name, values) in enumerate(zip(profile.channels, profile.values, strict=True)):
             pen = import_module("pyqtgraph").mkPen(_color(intent, number, len(profile.channels)), width=1.5)
             plot.plot(profile.distance, values, pen=pen, name=html_text(name, MAX_NAME), connect="finite")
@@ -240,8 +244,11 @@ class MeasurePanel(QWidget):
         self.table.setRowCount(len(ROWS))
         self.table.setColumnCount(len(statistics))
         self.table.setHorizontalHeaderLabels([plain_name(entry.channel) for entry in statistics])
+        image = self._session.image
+        value_unit = image.value_unit if image is not None else None
+        units = {"area": f"{unit}²"} | {row: value_unit for row in ROWS_WITH_UNIT if value_unit}
         self.table.setVerticalHeaderLabels(
-            [plain_name(f"area [{unit}²]" if row == "area" else row) for row in ROWS]
+            [plain_name(f"{row} [{units[row]}]" if row in units else row) for row in ROWS]
         )
         for column, entry in enumerate(statistics):
             for row, name in enumerate(ROWS):

@@ -38,6 +38,8 @@ __all__ = ["RegionsPanel"]
 
 COLUMNS = ("Region", "Channel", "Size", "Mean", "Std", "Min", "Max", "Median")
 STATISTICS = ("mean", "std", "minimum", "maximum", "median")
+UNITED = ("mean", "std", "min", "max", "median")
+"""The columns in the unit of the values."""
 MIN_TABLE_HEIGHT = 120
 
 
@@ -273,6 +275,11 @@ class RegionsPanel(QWidget):
         else:
             self.table.selectRow(current)
         self._is_updating = False
+        image = self._session.image
+        unit = image.value_unit if image is not None else None
+        self.table.setHorizontalHeaderLabels(
+            [plain_name(f"{name} [{unit}]" if unit and name.lower() in UNITED else name) for name in COLUMNS]
+        )
         count = len(regions)
         incomplete = len({entry.region for entry in self._statistics if entry.unreadable})
         text = f"{count} region{'' if count == 1 else 's'}"

@@ -85,7 +85,9 @@ class SecondPanel(QWidget):
             self.channels.show_channels((), "u", False)
             return
         self.title.setText(plain_name(image.name or image.path))
-        self.channels.show_channels(intent.channels, image.dtype.kind, image.rgb_axis is not None)
+        self.channels.show_channels(
+            intent.channels, image.dtype.kind, image.rgb_axis is not None, image.value_unit
+        )
         self._show_intent()
 
     def _show_intent(self) -> None:

@@ -134,7 +134,9 @@ class SidePanels:
             self.channels.show_hint("")
         else:
             self.channels.show_hint("" if intent.channels else LABELS_HINT)
-            self.channels.show_channels(intent.channels, image.dtype.kind, image.rgb_axis is not None)
+            self.channels.show_channels(
+                intent.channels, image.dtype.kind, image.rgb_axis is not None, image.value_unit
+            )
             self.channels.show_settings(intent.channels)
 
     def show_channel_settings(self, channels: tuple[ChannelSettings, ...]) -> None:
