@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
+import shutil
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from PyQt6.QtCore import Qt
+from PyQt6.QtCore import QEvent, Qt
 from PyQt6.QtTest import QTest
-from PyQt6.QtWidgets import QLabel
+from PyQt6.QtWidgets import QApplication, QLabel, QSlider
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer import url_credentials
+from zarrfs_viewer.images.stored_documents import StoredDocuments
+from zarrfs_viewer.qt.window import store_watch
 from zarrfs_viewer.qt.window.credentials_dialog import CredentialsDialog
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
 import zarrfs.foreign.opening as foreign
+from tests.engine.stores.servers import web_server
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact, wait_until_opened
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
@@ -192,28 +197,127 @@ def test_a_location_that_does_not_answer_is_named(
     assert not window.status.position.text()
 
 
-def test_a_store_that_was_replaced_or_has_grown_is_reloaded(
-    qtbot: QtBot, open_in_window: Callable[[object], MainWindow], tmp_path: Path
-) -> None:
-    path = tmp_path / "a.zarr"
-    zarrfs.create_group(path)
-    zarrfs.create_array(path, "image", data=np.full((6, 40, 40), 3, "u1"), chunks=(1, 40, 40))
-    window = open_in_window(path)
-    assert window.image is not None
+@pytest.fixture(params=["local", "http"])
+def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    """A directory for data, and its location: the directory, or the URL of a server for it."""
+    root = tmp_path / "served"
+    root.mkdir()
+    if request.param == "local":
+        yield root, str(root)
+        return
+    with web_server(root) as server:
+        yield root, server.url
+
+
+def make_stack(path: Path, planes: int, value: int) -> None:
+    data = np.full((planes, 40, 40), value, "u1")
+    zarrfs.create_array(path, "image", data=data, chunks=(1, 40, 40), overwrite=True)
+
+
+def open_stack(qtbot: QtBot, window: MainWindow, location: str) -> None:
+    """Open a stack, and change its contrast and its position."""
+    wait_until_opened(qtbot, window, lambda: window.open_location(location))
     wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, limits=(0, 9)))
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 1))
-    zarrfs.create_array(path, "image", data=np.full((9, 40, 40), 6, "u1"), chunks=(1, 40, 40), overwrite=True)
-    wait_until_opened(qtbot, window, window.actions_by_name["reload"].trigger)
-    assert window.image.shape == (9, 40, 40)
-    assert window.intent is not None
-    assert window.intent.position[0] == 1
-    assert window.intent.channels[0].limits == (0, 9)
+    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 5))
+
+
+def shown_values(window: MainWindow) -> list[object]:
     shown = window.panes.main.values_at(3, 3)
     assert shown is not None
-    assert [value for _, value in shown.values] == [6]
+    return [value for _, value in shown.values]
+
+
+@pytest.mark.parametrize(
+    ("planes", "position"), [(9, 5), (6, 5), (5, 4)], ids=["grown", "replaced", "shorter"]
+)
+def test_an_array_that_was_changed_is_reloaded_with_its_settings(
+    qtbot: QtBot, window: MainWindow, served: tuple[Path, str], planes: int, position: int
+) -> None:
+    path, location = served[0] / "a.zarr", f"{served[1]}/a.zarr"
+    zarrfs.create_group(path)
+    make_stack(path, 6, 3)
+    open_stack(qtbot, window, f"{location}/image")
+    make_stack(path, planes, 6)
+    wait_until_opened(qtbot, window, window.actions_by_name["reload"].trigger)
+    assert window.image is not None
+    assert window.image.shape == (planes, 40, 40)
+    slider = window.dimensions.focus_order()[0]
+    assert isinstance(slider, QSlider)
+    assert slider.maximum() == planes - 1
+    assert window.intent is not None
+    assert window.intent.position[0] == position
+    assert window.intent.channels[0].limits == (0, 9)
+    assert shown_values(window) == [6]
     assert window.tree_panel.model.rowCount() == 1
-    path.rename(tmp_path / "moved.zarr")
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["store", "array"])
+def test_the_reload_of_what_was_deleted_is_refused_and_keeps_the_picture(
+    qtbot: QtBot, window: MainWindow, served: tuple[Path, str], whole: bool
+) -> None:
+    path, location = served[0] / "a.zarr", f"{served[1]}/a.zarr"
+    zarrfs.create_group(path)
+    make_stack(path, 6, 3)
+    open_stack(qtbot, window, f"{location}/image")
+    shutil.rmtree(path if whole else path / "image")
     with qtbot.waitSignal(window.failed, timeout=TIMEOUT_MILLISECONDS):
         window.actions_by_name["reload"].trigger()
     assert "a.zarr" in window.notice.text()
-    assert window.image.shape == (9, 40, 40)
+    assert any(reason in window.notice.text() for reason in ("no such file", "does not exist", "no Zarr"))
+    assert window.image is not None
+    assert shown_values(window) == [3]
+
+
+def test_a_change_by_another_program_is_noticed_once(
+    qtbot: QtBot, window: MainWindow, served: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = served[0] / "a.zarr"
+    zarrfs.create_group(path)
+    make_stack(path, 6, 3)
+    open_stack(qtbot, window, f"{served[1]}/a.zarr/image")
+    watch = window.store_watch
+    monkeypatch.setattr(window, "isActiveWindow", lambda: True)
+    times = itertools.count(1e9, 60.0)
+    monkeypatch.setattr(store_watch, "monotonic", lambda: next(times))
+
+    def compare() -> str:
+        qtbot.waitUntil(lambda: window.session.worker.is_idle, timeout=TIMEOUT_MILLISECONDS)
+        QApplication.sendEvent(window, QEvent(QEvent.Type.WindowActivate))
+        qtbot.waitUntil(lambda: window.session.worker.is_idle, timeout=TIMEOUT_MILLISECONDS)
+        return window.notice.text()
+
+    assert compare() == ""
+    make_stack(path, 7, 3)
+    assert "was changed in its store" in compare()
+    window.session.show_message("")
+    make_stack(path, 8, 3)
+    assert compare() == "", "the same change was reported twice"
+    moved = path.rename(served[0] / "b.zarr")
+    assert "does not exist any more" in compare()
+    moved.rename(path)
+    assert "was changed in its store" in compare()
+    wait_until_opened(qtbot, window, window.actions_by_name["reload"].trigger)
+    assert compare() == ""
+    watch.stop()
+    make_stack(path, 9, 3)
+    assert compare() == ""
+
+
+def test_a_store_is_compared_at_intervals_while_the_window_is_active(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1e6]
+    compared: list[float] = []
+    monkeypatch.setattr(store_watch, "monotonic", lambda: now[0])
+    monkeypatch.setattr(StoredDocuments, "find_change", lambda documents: compared.append(now[0]))
+    monkeypatch.setattr(window, "isActiveWindow", lambda: is_active[0])
+    is_active = [True]
+    make_stack(tmp_path / "a.zarr", 6, 3)
+    wait_until_opened(qtbot, window, lambda: window.open_location(str(tmp_path / "a.zarr" / "image")))
+    qtbot.waitUntil(lambda: window.session.worker.is_idle, timeout=TIMEOUT_MILLISECONDS)
+    compared.clear()
+    for seconds, active in ((1, True), (4, True), (5, True), (9, False), (10, True)):
+        now[0], is_active[0] = 1e6 + seconds, active
+        window.store_watch.compare()
+        qtbot.waitUntil(lambda: window.session.worker.is_idle, timeout=TIMEOUT_MILLISECONDS)
+    assert compared == [1e6 + 4, 1e6 + 10]

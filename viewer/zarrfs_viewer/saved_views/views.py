@@ -231,15 +231,16 @@ def fitted_intent(view: View, image: Image, initial: ViewIntent) -> ViewIntent:
     MetadataError if the axes or the channels have changed since the view was saved.
     """
     intent = view.intent
+    what = f"the view {view.name!r}" if view.name else "what was displayed"
     if len(intent.position) != len(image.shape) or not set(intent.displayed) <= set(image.slider_axes):
         raise MetadataError(
-            f"the view {view.name!r} was saved for an image with {len(intent.position)} axes and displays the "
+            f"{what} belongs to an image with {len(intent.position)} axes and has the "
             f"axes {intent.displayed}; {image.name!r} has {len(image.shape)} axes: the default view is displayed"
         )
     expected = {(channel.index, channel.field) for channel in intent.channels}
     if {(channel.index, channel.field) for channel in initial.channels} != expected:
         raise MetadataError(
-            f"the view {view.name!r} was saved with {len(intent.channels)} channels; {image.name!r} has "
+            f"{what} has {len(intent.channels)} channels; {image.name!r} has "
             f"{len(initial.channels)}, or different ones: the default view is displayed"
         )
     position = tuple(

@@ -71,6 +71,7 @@ class MainWindow(WindowParts):
         self.features = Features(
             self.session, self.panes, self.side, self.image_actions, self.settings, self.stack, self.exporter
         )
+        self.features.editing.saved.connect(self.store_watch.restart)
         yield
         specs = command_specs(self, Preferences.load(self.settings).dark)
         self.actions_by_name = add_actions(self, merged_specs(specs, self.features.commands()))
@@ -258,7 +259,7 @@ class MainWindow(WindowParts):
         self.docks.save()
         self.hide()
         stoppable = (self.contrast, self.thumbnails, self.status, self._memory_release, self._settings_writer)
-        for part in (*stoppable, self.dimensions):
+        for part in (*stoppable, self.dimensions, self.store_watch):
             part.stop()
         self.exporter.close()
         self.features.close()

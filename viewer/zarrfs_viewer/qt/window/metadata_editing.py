@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from PyQt6.QtCore import QObject, Qt
+from PyQt6.QtCore import QObject, Qt, pyqtSignal
 from PyQt6.QtWidgets import QTabWidget, QWidget
 
 import zarrfs
@@ -38,7 +38,13 @@ class Saved:
 
 
 class MetadataEditing(QObject):
-    """Opens one editor at a time. The store is accessed on worker threads only."""
+    """Opens one editor at a time. The store is accessed on worker threads only.
+
+    Signals:
+        saved: the metadata of a node were written.
+    """
+
+    saved = pyqtSignal()
 
     def __init__(self, session: Session, panes: Panes, tabs: QTabWidget, parent: QWidget) -> None:
         super().__init__(parent)
@@ -118,6 +124,7 @@ class MetadataEditing(QObject):
 
     def _show_saved(self, editor: MetadataEditor, node: Node, image: Image | None, saved: Saved) -> None:
         editor.set_saved(saved.attributes)
+        self.saved.emit()
         if saved.image is not None and image is not None and self._session.image is image:
             self._reload(image, *saved.image)
         self._session.show_metadata(node)

@@ -22,7 +22,7 @@ PART_MODULES = """
 session window.free_memory window.settings_writer canvas.panes panels.dimensions_panel window.banner
 window.side_panels window.status panels.saved_views window.contrast_actions window.image_actions
 window.location_thumbnails window.opening window.preference_actions window.commands window.features
-window.last_session
+window.last_session window.store_watch
 """
 """The modules of ``zarrfs_viewer.qt`` that create the parts of a window."""
 
@@ -97,10 +97,12 @@ class WindowParts(WindowFrame):
         from zarrfs_viewer.qt.window.image_actions import ImageActions
         from zarrfs_viewer.qt.window.location_thumbnails import LocationThumbnails
         from zarrfs_viewer.qt.window.preference_actions import PreferenceActions
+        from zarrfs_viewer.qt.window.store_watch import StoreWatch
 
         self.image_actions = ImageActions(self.session, self.panes, self.measure, self.exporter, self)
         self.contrast = ContrastActions(self.session, self.channels, self)
         self.thumbnails = LocationThumbnails(self.session, self.canvas, self.recent, self)
+        self.store_watch = StoreWatch(self.session, self)
         self.dimensions.is_ready_for_next = self.image_actions.is_slice_drawn
         views = Path(self.settings.fileName()).with_name("views.json")
         self.views = SavedViewsMenu(self.session, self.panes, views, self)
