@@ -184,5 +184,5 @@ def test_a_saved_view_is_adapted_to_the_image() -> None:
     locked = replace(view, intent=replace(initial, level_lock=0))
     assert fitted_intent(locked, image, initial).level_lock == 0
     other = open_pyramid(pyramid(random_values((16, 16)), "yx"))
-    with pytest.raises(MetadataError, match="saved for an image with 3 axes"):
+    with pytest.raises(MetadataError, match="belongs to an image with 3 axes"):
         fitted_intent(view, other, initial_intent(other))
