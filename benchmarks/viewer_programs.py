@@ -133,7 +133,9 @@ def run_viewer(location: str, scratch: str) -> None:
         if name == "open":
             window.open_location(location)
         elif name == "jump":
-            window.dimensions.set_position(0, int(value))
+            from zarrfs_viewer.qt.panels.position.position import Position  # the window is visible before
+
+            window.panel(Position).dimensions.set_position(0, int(value))
         elif name == "zoom":
             window.canvas.fit() if value == "fit" else window.canvas.one_to_one()
         elif name == "report":

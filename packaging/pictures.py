@@ -20,6 +20,10 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
+from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
+from zarrfs_viewer.qt.panels.plate.plate_navigation import Plates
+from zarrfs_viewer.qt.panels.position.position import Position
+
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 from PIL import Image
@@ -146,7 +150,7 @@ def _open(application: QApplication, window: MainWindow, location: Path) -> None
 
 def _open_plate(application: QApplication, window: MainWindow, location: Path) -> None:
     window.open_location(str(location))
-    _wait(application, lambda: window.plate.dataset is not None)
+    _wait(application, lambda: window.panel(Plates).plate.dataset is not None)
     _rest(application, window)
     window.session.show_message("")  # it covers the names of the columns
     application.processEvents()
@@ -160,8 +164,8 @@ def _show_linked(application: QApplication, window: MainWindow) -> None:
     image = window.image
     if image is not None:
         for axis, position in zip(image.slider_axes, POSITION, strict=True):
-            window.image_actions.set_position(axis, position)
-    tree = window.tree_panel.view
+            window.panel(Position).set_position(axis, position)
+    tree = window.panel(Hierarchy).tree.view
     tree.expand(tree.model().index(0, 0))  # type: ignore[union-attr]
     _settle(application, window)
     _rest(application, window)
@@ -234,9 +238,9 @@ def _film_image(application: QApplication, window: MainWindow, folder: Path, ani
     assert image is not None
     (axis,) = (axis for axis in image.slider_axes if image.shape[axis] == make_picture.__defaults__[0][0])  # type: ignore[index]
     for z in range(8, 32, 2):
-        window.image_actions.set_position(axis, z)
+        window.panel(Position).set_position(axis, z)
         show("Through the volume, slice by slice", 250)
-    window.image_actions.set_position(axis, POSITION[0])
+    window.panel(Position).set_position(axis, POSITION[0])
     for _ in range(8):
         window.panes.main.canvas.zoom(1.12)
         show("Zoom: only the chunks in view are decoded", 300)
@@ -252,10 +256,10 @@ def _film_image(application: QApplication, window: MainWindow, folder: Path, ani
     window.panes.main.canvas.fit()
     window.actions_by_name["linked"].setChecked(True)
     for other, position in zip(image.slider_axes, POSITION, strict=True):
-        window.image_actions.set_position(other, position)
+        window.panel(Position).set_position(other, position)
     show("Three linked planes and a slab", 3000)
     for z in range(20, 30):
-        window.image_actions.set_position(axis, z)
+        window.panel(Position).set_position(axis, z)
         show("Three linked planes and a slab", 400)
     show("Three linked planes and a slab", 1500)
 
@@ -263,12 +267,12 @@ def _film_image(application: QApplication, window: MainWindow, folder: Path, ani
 def _film_plate(application: QApplication, window: MainWindow, folder: Path, animation: Animation) -> None:
     _open_plate(application, window, folder / "screen.ome.zarr")
     animation.add(_captioned(window.grab(), "A plate: all wells with the same contrast"), 5000)
-    window.plate.open_well(1, 2)
+    window.panel(Plates).plate.open_well(1, 2)
     _wait(application, lambda: window.image is not None)
     for rows, columns in ((0, 0), (0, 1), (1, 0)):
         if rows or columns:
             image = window.image
-            window.plate.step(rows, columns)
+            window.panel(Plates).plate.step(rows, columns)
             _wait(application, lambda image=image: window.image is not image)  # type: ignore[misc]
         _settle(application, window)
         animation.add(_captioned(window.grab(), "From well to well with Alt and the arrow keys"), 2000)

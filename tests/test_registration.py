@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import click
 import pytest
+from zarrfs_viewer.qt.window.panels import PANELS
 
 import zarrfs.cli
 import zarrfs.engine.codecs
@@ -23,7 +25,7 @@ import zarrfs.engine.formats
 import zarrfs.engine.stores
 import zarrfs.mount.views
 import zarrfs.storage
-from tests.test_architecture import module_imports
+from tests.test_architecture import SOURCES, module_imports
 from zarrfs.cli.main import COMMANDS, MODULES
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
 from zarrfs.engine.codecs.numcodecs.table import ADAPTERS, adapter_class
@@ -184,7 +186,7 @@ def unused_modules(imports: Mapping[str, Collection[str]], used: Collection[str]
 
 
 def test_every_module_is_used() -> None:
-    """A module without a registry, such as a panel of the viewer, has to be imported by the module that uses it."""
+    """A module without a registry has to be imported by the module that uses it."""
     assert unused_modules(module_imports(), registered_modules()) == set()
 
 
@@ -192,7 +194,25 @@ def registered_modules() -> set[str]:
     """Return the public modules, and the modules that the registries of commands and codecs name."""
     commands = {f"zarrfs.cli.{MODULES.get(name, name)}" for name in COMMANDS}
     codecs = {codec_class(name) for name in BUILT_IN} | {adapter_class(name) for name in ADAPTERS}
-    return PUBLIC_MODULES | commands | {codec.__module__ for codec in codecs if codec is not None}
+    panels = {f"zarrfs_viewer.qt.panels.{name}" for name, _ in PANELS}
+    return PUBLIC_MODULES | commands | panels | {codec.__module__ for codec in codecs if codec is not None}
+
+
+def panel_classes(sources: Mapping[str, str]) -> set[tuple[str, str]]:
+    """Return (module of ``zarrfs_viewer.qt.panels``, class) of the classes that derive from ``Panel``."""
+    prefix = "zarrfs_viewer.qt.panels."
+    return {
+        (module.removeprefix(prefix), name)
+        for module, source in sources.items()
+        if module.startswith(prefix)
+        for name in re.findall(r"^class (\w+)\(Panel\):", source, re.MULTILINE)
+    }
+
+
+def test_every_panel_of_the_viewer_is_registered() -> None:
+    assert panel_classes(SOURCES) == set(PANELS)
+    unregistered = {"zarrfs_viewer.qt.panels.new": "class New(Panel):\n    pass\n"}
+    assert panel_classes(unregistered) == {("new", "New")}
 
 
 def test_modules_that_are_not_used_are_found() -> None:

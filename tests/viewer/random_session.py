@@ -27,6 +27,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
+from zarrfs_viewer.qt.panels.position.position import Position
+
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 import numpy as np
@@ -380,11 +383,11 @@ class RandomSession:
         self.window.open_location(location)
 
     def _close_location(self) -> None:
-        tops = self.window.tree_panel.model.tops
+        tops = self.window.panel(Hierarchy).tree.model.tops
         if tops:
             item = self._rng.choice(tops)
             self._recent.append("close a location")
-            self.window.tree_panel.close_location(item)
+            self.window.panel(Hierarchy).tree.close_location(item)
 
     def _press_key(self) -> None:
         key = self._rng.choice(KEYS)
@@ -482,7 +485,7 @@ class RandomSession:
         self.window.actions_by_name[name].trigger()
 
     def _select_in_tree(self) -> None:
-        view = self.window.tree_panel.view
+        view = self.window.panel(Hierarchy).tree.view
         model = view.model()
         if model is None or not model.rowCount():
             return
@@ -501,7 +504,7 @@ class RandomSession:
         click(viewport, Qt.MouseButton.LeftButton, pos=area.center())
 
     def _move_slider(self) -> None:
-        image, dimensions = self.window.image, self.window.dimensions
+        image, dimensions = self.window.image, self.window.panel(Position).dimensions
         if image is None or not dimensions.axes:
             return
         axis = self._rng.choice(dimensions.axes)

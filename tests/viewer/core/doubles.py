@@ -81,7 +81,7 @@ class FakeGroup(dict[str, Any]):
     def names(self) -> list[str]:
         return sorted(self)
 
-    def known_names(self) -> list[str] | None:
+    def known_names(self, listing: object = None) -> list[str] | None:
         return self.names()
 
 

@@ -386,7 +386,7 @@ def test_a_group_without_an_image_states_what_to_do(caplog: pytest.LogCaptureFix
         def names(self) -> list[str]:
             raise StoreError("the server does not list")
 
-        def known_names(self) -> list[str] | None:
+        def known_names(self, listing: object = None) -> list[str] | None:
             return None
 
     (problem,) = describe(FakeGroup(members={"a": FakeGroup()})).problems

@@ -12,8 +12,10 @@ from PyQt6.QtGui import QColor
 from PyQt6.QtTest import QTest
 from PyQt6.QtWidgets import QColorDialog, QFileDialog
 from pytestqt.qtbot import QtBot
-from zarrfs_viewer.qt.panels.colormap_dialog import ColormapDialog
-from zarrfs_viewer.qt.panels.range_slider import RangeSlider
+from zarrfs_viewer.qt.panels.channels.channels import Channels
+from zarrfs_viewer.qt.panels.channels.colormap_dialog import ColormapDialog
+from zarrfs_viewer.qt.panels.channels.range_slider import RangeSlider
+from zarrfs_viewer.qt.panels.settings_history import SettingsHistory
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.saved_views.views import from_link, to_link
 from zarrfs_viewer.state.colormaps import lookup
@@ -38,16 +40,16 @@ def window(qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path) -> MainWi
 
 
 def test_three_channels_are_visible_and_one_has_details(window: MainWindow) -> None:
-    rows = window.channels.rows
+    rows = window.panel(Channels).panel.rows
     assert [row.visible.isChecked() for row in rows] == [True] * 3 + [False] * 3
     assert [row.details.isHidden() for row in rows] == [False] + [True] * 5
     QTest.mouseClick(rows[4], Qt.MouseButton.LeftButton, pos=QPoint(3, 3))
     assert [row.details.isHidden() for row in rows] == [True] * 4 + [False, True]
-    assert window.channels.current == 4
+    assert window.panel(Channels).panel.current == 4
 
 
 def test_an_active_mode_of_a_channel_is_highlighted(window: MainWindow) -> None:
-    button = window.channels.rows[0].solo
+    button = window.panel(Channels).panel.rows[0].solo
 
     def color() -> QColor:
         """The colour of the button beside its text."""
@@ -61,7 +63,7 @@ def test_an_active_mode_of_a_channel_is_highlighted(window: MainWindow) -> None:
 
 
 def test_a_long_name_below_the_histogram_is_elided_and_has_a_tooltip(window: MainWindow) -> None:
-    panel = window.channels
+    panel = window.panel(Channels).panel
     before = panel.sizeHint(), panel._title.width()
     name = "Alexa Fluor 488 excitation of the nuclei"
     panel.rows[1].name = name
@@ -75,7 +77,7 @@ def test_a_long_name_below_the_histogram_is_elided_and_has_a_tooltip(window: Mai
 
 
 def test_all_none_and_the_filter(qtbot: QtBot, window: MainWindow) -> None:
-    panel = window.channels
+    panel = window.panel(Channels).panel
 
     def visible() -> list[bool]:
         assert window.intent is not None
@@ -91,18 +93,18 @@ def test_all_none_and_the_filter(qtbot: QtBot, window: MainWindow) -> None:
     assert visible() == [True] * CHANNELS
     wait_until_exact(qtbot, window, panel.show_none.click)
     assert visible() == [False] * CHANNELS
-    window.features.history.undo()
+    window.panel(SettingsHistory).undo()
     assert visible() == [True] * CHANNELS, "all channels are one step"
 
 
 def test_few_channels_have_no_filter(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "b.zarr", data=np.zeros((8, 8), "u1"))
     wait_until_opened(qtbot, window, lambda: window.open_location(str(tmp_path / "b.zarr")))
-    assert window.channels.tools.isHidden()
+    assert window.panel(Channels).panel.tools.isHidden()
 
 
 def test_the_slider_of_a_row_moves_one_limit(window: MainWindow) -> None:
-    row = window.channels.rows[0]
+    row = window.panel(Channels).panel.rows[0]
     assert window.intent is not None
     low, high = window.intent.channels[0].limits or (0.0, 0.0)
     slider = row.slider
@@ -120,11 +122,11 @@ def test_the_slider_of_a_row_moves_one_limit(window: MainWindow) -> None:
 
 def test_a_color_is_chosen_from_the_swatch(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(QColorDialog, "getColor", lambda *_: QColor("#12ab34"))
-    window.channels.rows[1].color.click()
+    window.panel(Channels).panel.rows[1].color.click()
     assert window.intent is not None
     assert window.intent.channels[1].colormap == "#12ab34"
     monkeypatch.setattr(QColorDialog, "getColor", lambda *_: QColor())
-    window.channels.rows[1].color.click()
+    window.panel(Channels).panel.rows[1].color.click()
     assert window.intent.channels[1].colormap == "#12ab34"
 
 
@@ -187,7 +189,7 @@ def test_lookup_tables_and_more_color_maps_are_used_and_remembered(
 ) -> None:
     (tmp_path / "Two colors.lut").write_text("0 0 0\n255 128 0\n")
     (tmp_path / "bad.lut").write_text("nothing\n")
-    row = window.channels.rows[0]
+    row = window.panel(Channels).panel.rows[0]
     before = row.colormap.currentText()
     entries = [row.colormap.itemText(number) for number in range(row.colormap.count())]
     chosen = iter([tmp_path / "bad.lut", tmp_path / "Two colors.lut"])
@@ -210,7 +212,7 @@ def test_lookup_tables_and_more_color_maps_are_used_and_remembered(
     row.colormap.activated.emit(entries.index("More colour maps..."))
     assert window.intent.channels[0].colormap == "cmap:imagej:fire"
     assert row.colormap.currentText() == "imagej:fire"
-    assert window.features.colormaps.names() == ("cmap:imagej:fire", imported)
+    assert window.panel(Channels).colormaps.names() == ("cmap:imagej:fire", imported)
     # A saved view contains the colours of the imported table.
     window.session.change_channel(0, colormap=imported)
     view = window.session.view("v", window.canvas.viewport)
@@ -218,8 +220,8 @@ def test_lookup_tables_and_more_color_maps_are_used_and_remembered(
     assert from_link(to_link(view))[1] == view
     other = MainWindow(window.settings)
     qtbot.addWidget(other)
-    other.channels.show_channels(window.intent.channels, "u", False)
-    texts = [other.channels.rows[0].colormap.itemText(number) for number in range(12)]
+    other.panel(Channels).panel.show_channels(window.intent.channels, "u", False)
+    texts = [other.panel(Channels).panel.rows[0].colormap.itemText(number) for number in range(12)]
     assert {"imagej:fire", "Two colors"} <= set(texts)
     other.close()
 
@@ -227,16 +229,18 @@ def test_lookup_tables_and_more_color_maps_are_used_and_remembered(
 def test_the_mark_toggles_a_channel_where_it_is_and_its_name_selects_it(
     qtbot: QtBot, window: MainWindow
 ) -> None:
-    rows = window.channels.rows
+    rows = window.panel(Channels).panel.rows
     indicator = QPoint(8, rows[1].visible.height() // 2)
     QTest.mouseClick(rows[1].visible, Qt.MouseButton.LeftButton, pos=indicator)
     assert not rows[1].visible.isChecked()
-    assert window.channels.current == 0, "the rows move, and a second click is beside the indicator"
+    assert window.panel(Channels).panel.current == 0, (
+        "the rows move, and a second click is beside the indicator"
+    )
     QTest.mouseClick(rows[1].visible, Qt.MouseButton.LeftButton, pos=indicator)
     assert rows[1].visible.isChecked()
     name = QPoint(rows[1].visible.width() - 5, indicator.y())
     QTest.mouseClick(rows[1].visible, Qt.MouseButton.LeftButton, pos=name)
-    assert window.channels.current == 1
+    assert window.panel(Channels).panel.current == 1
     assert rows[1].visible.isChecked()
 
 
@@ -248,7 +252,7 @@ def test_numbers_are_typed_with_a_point_or_a_comma(
 ) -> None:
     zarrfs.create_array(tmp_path / "f.zarr", data=np.linspace(0, 9, 64, dtype="f4").reshape(8, 8))
     wait_until_opened(qtbot, window, lambda: window.open_location(str(tmp_path / "f.zarr")))
-    box = getattr(window.channels.rows[0], name)
+    box = getattr(window.panel(Channels).panel.rows[0], name)
     box.setLocale(QLocale(locale))
     box.setFocus()
     box.selectAll()

@@ -11,6 +11,11 @@ import tifffile
 from PyQt6.QtCore import QPoint, Qt
 from PyQt6.QtGui import QDesktopServices, QGuiApplication, QIcon
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.panels.gallery import Series
+from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
+from zarrfs_viewer.qt.panels.labels.labels_panel import Labels
+from zarrfs_viewer.qt.panels.metadata.metadata_editing import Metadata
+from zarrfs_viewer.qt.panels.plate.plate_navigation import Plates
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
@@ -47,8 +52,8 @@ def open_plate(qtbot: QtBot, window: MainWindow, plate: Path) -> None:
 
 def test_a_plate_is_displayed_as_a_grid_of_wells(qtbot: QtBot, window: MainWindow, plate: Path) -> None:
     open_plate(qtbot, window, plate)
-    table = window.plate.table
-    assert window.side.plate_dock.isVisible()
+    table = window.panel(Plates).plate.table
+    assert window.panel(Plates).dock.isVisible()
     assert (table.rowCount(), table.columnCount()) == (2, 3)
     assert table.item(1, 2) is None
     first = table.item(0, 0)
@@ -57,18 +62,23 @@ def test_a_plate_is_displayed_as_a_grid_of_wells(qtbot: QtBot, window: MainWindo
     wait_until_opened(qtbot, window, lambda: table.setCurrentItem(table.item(1, 1)))
     assert window.image is not None
     assert window.image.path == "B/2/0"
-    assert window.plate.field.count() == 2
-    assert window.side.plate_dock.isVisible()
+    assert window.panel(Plates).plate.field.count() == 2
+    assert window.panel(Plates).dock.isVisible()
 
 
 def test_fields_and_acquisitions_can_be_selected(qtbot: QtBot, window: MainWindow, plate: Path) -> None:
     open_plate(qtbot, window, plate)
-    wait_until_opened(qtbot, window, lambda: window.plate.table.setCurrentItem(window.plate.table.item(0, 1)))
-    window.plate.field.setCurrentIndex(1)
-    wait_until_opened(qtbot, window, lambda: window.plate.field.activated.emit(1))
+    table = window.panel(Plates).plate.table
+    wait_until_opened(
+        qtbot,
+        window,
+        lambda: table.setCurrentItem(table.item(0, 1)),
+    )
+    window.panel(Plates).plate.field.setCurrentIndex(1)
+    wait_until_opened(qtbot, window, lambda: window.panel(Plates).plate.field.activated.emit(1))
     assert window.image is not None
     assert window.image.path == "A/2/1"
-    box = window.plate.acquisition
+    box = window.panel(Plates).plate.acquisition
     assert [box.itemText(row) for row in range(box.count())] == [
         "All acquisitions",
         "first day",
@@ -76,22 +86,22 @@ def test_fields_and_acquisitions_can_be_selected(qtbot: QtBot, window: MainWindo
     ]
     box.setCurrentIndex(2)
     wait_until_opened(qtbot, window, lambda: box.activated.emit(2))
-    assert window.plate.field.count() == 1
+    assert window.panel(Plates).plate.field.count() == 1
     assert window.image.path == "A/2/1"
 
 
 def test_a_single_well_shows_its_fields(qtbot: QtBot, open_in_window: OpenInWindow, plate: Path) -> None:
     window = open_in_window(plate / "A" / "1")
-    assert window.side.gallery_dock.isVisible()
-    assert window.gallery.count() == 2
+    assert window.panel(Series).dock.isVisible()
+    assert window.panel(Series).gallery.count() == 2
 
 
 def test_a_series_is_selected_by_its_thumbnail(
     qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
 ) -> None:
     window = open_in_window(write_series(tmp_path / "slide.zarr"))
-    gallery = window.gallery
-    assert window.side.gallery_dock.isVisible()
+    gallery = window.panel(Series).gallery
+    assert window.panel(Series).dock.isVisible()
     assert gallery.count() == 3
     icons = [gallery.item(row) for row in range(3)]
     qtbot.waitUntil(
@@ -109,7 +119,7 @@ def test_an_unreadable_series_is_marked_in_the_gallery(
     path = write_series(tmp_path / "slide.zarr")
     (path / "1" / "0" / "zarr.json").write_text("{")
     window = open_in_window(path)
-    item = window.gallery.item(1)
+    item = window.panel(Series).gallery.item(1)
     assert item is not None
     qtbot.waitUntil(lambda: "cannot be displayed" in item.text(), timeout=TIMEOUT_MILLISECONDS)
     assert "zarr.json" in item.toolTip()
@@ -117,7 +127,7 @@ def test_an_unreadable_series_is_marked_in_the_gallery(
 
 def test_label_settings_change_the_image(qtbot: QtBot, open_in_window: OpenInWindow, cells: Path) -> None:
     window = open_in_window(cells)
-    (row,) = window.labels.rows
+    (row,) = window.panel(Labels).panel.rows
     before = window.canvas.frame.pixels.copy()  # type: ignore[union-attr]
     for change in (
         lambda: row.opacity.setValue(100),
@@ -160,17 +170,17 @@ def test_a_check_message_selects_its_attribute(
     ome["omero"] = {"channels": [{"color": 5}]}
     group.attrs["ome"] = ome
     window = open_in_window(path)
-    panel = window.metadata.check
-    window.panels.setCurrentWidget(window.metadata)
-    window.metadata.tabs.setCurrentWidget(panel)
+    panel = window.panel(Metadata).panel.check
+    window.panels.setCurrentWidget(window.panel(Metadata).panel)
+    window.panel(Metadata).panel.tabs.setCurrentWidget(panel)
     qtbot.waitUntil(lambda: "not valid" in panel.result_label.text(), timeout=TIMEOUT_MILLISECONDS)
     top = panel.messages.topLevelItem(0)
     assert top is not None
     message = top.child(0)
     assert message is not None
     panel.messages.itemClicked.emit(message, 0)
-    assert window.metadata.tabs.currentWidget() is window.metadata.attributes
-    current = window.metadata.attributes.currentItem()
+    assert window.panel(Metadata).panel.tabs.currentWidget() is window.panel(Metadata).panel.attributes
+    current = window.panel(Metadata).panel.attributes.currentItem()
     assert current is not None
     assert message.text(0).startswith(current.data(0, Qt.ItemDataRole.UserRole))
     assert "channels" in message.text(0)
@@ -180,14 +190,14 @@ def test_the_check_reports_valid_and_absent_metadata(
     qtbot: QtBot, open_in_window: OpenInWindow, cells: Path, tmp_path: Path
 ) -> None:
     window = open_in_window(cells)
-    panel = window.metadata.check
-    window.panels.setCurrentWidget(window.metadata)
-    window.metadata.tabs.setCurrentWidget(panel)
+    panel = window.panel(Metadata).panel.check
+    window.panels.setCurrentWidget(window.panel(Metadata).panel)
+    window.panel(Metadata).panel.tabs.setCurrentWidget(panel)
     qtbot.waitUntil(lambda: "0.5: valid" in panel.result_label.text(), timeout=TIMEOUT_MILLISECONDS)
     zarrfs.create_group(tmp_path / "plain.zarr")
     with qtbot.waitSignal(window.failed, timeout=TIMEOUT_MILLISECONDS):
         window.open_location(str(tmp_path / "plain.zarr"))
-    window.panels.setCurrentWidget(window.metadata)
+    window.panels.setCurrentWidget(window.panel(Metadata).panel)
     qtbot.waitUntil(lambda: "no OME-NGFF" in panel.result_label.text(), timeout=TIMEOUT_MILLISECONDS)
 
 
@@ -197,7 +207,7 @@ def test_the_summary_contains_the_stored_chunks(qtbot: QtBot, window: MainWindow
     wait_until_opened(qtbot, window, lambda: window.open_location(str(tmp_path / "a.zarr")))
 
     def facts() -> dict[str, str]:
-        tree = window.metadata.summary
+        tree = window.panel(Metadata).panel.summary
         items = [tree.topLevelItem(row) for row in range(tree.topLevelItemCount())]
         return {item.text(0): item.text(1) for item in items if item is not None}
 
@@ -210,7 +220,7 @@ def test_the_tree_copies_path_url_and_python_code(
     qtbot: QtBot, open_in_window: OpenInWindow, cells: Path
 ) -> None:
     window = open_in_window(cells)
-    panel = window.tree_panel
+    panel = window.panel(Hierarchy).tree
     clipboard = QGuiApplication.clipboard()
     assert clipboard is not None
     item = panel.current()
@@ -236,7 +246,7 @@ def test_a_node_is_mounted_and_dragged_as_a_file(
     window = open_in_window(cells)
     opened: list[str] = []
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()) or True)
-    panel = window.tree_panel
+    panel = window.panel(Hierarchy).tree
     panel.mount_and_open(panel.current())
     qtbot.waitUntil(lambda: bool(opened), timeout=TIMEOUT_MILLISECONDS)
     mountpoint = Path(opened[0])
@@ -288,9 +298,9 @@ def test_the_context_menu_contains_mount_actions(
     qtbot: QtBot, open_in_window: OpenInWindow, cells: Path
 ) -> None:
     window = open_in_window(cells)
-    item = window.tree_panel.current()
+    item = window.panel(Hierarchy).tree.current()
     assert item is not None
-    titles = [action.text() for action in window.tree_panel.menu(item).actions()]
+    titles = [action.text() for action in window.panel(Hierarchy).tree.menu(item).actions()]
     assert "Mount and open folder" in titles
     # Below the last row no menu opens: an open menu would block here.
-    window.tree_panel.view.customContextMenuRequested.emit(QPoint(5, 5000))
+    window.panel(Hierarchy).tree.view.customContextMenuRequested.emit(QPoint(5, 5000))

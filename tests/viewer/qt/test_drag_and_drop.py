@@ -91,8 +91,10 @@ from pathlib import Path
 from PyQt6.QtCore import QEvent, QObject, QTimer
 from zarrfs_viewer import main, mounts
 from zarrfs_viewer.mounts import Mounts
-from zarrfs_viewer.qt.panels import tree_model
-from zarrfs_viewer.qt.window import application, main_window
+from zarrfs_viewer.qt.panels.hierarchy import tree_model
+from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
+from zarrfs_viewer.qt.window import application
+from zarrfs_viewer.qt.window import main_window
 
 def report(*words):
     print(*words, flush=True)
@@ -119,12 +121,12 @@ original = application._show_window
 class Places(QObject):
     def __init__(self, window):
         super().__init__(window)
-        self.window, self.view = window, window.tree_panel.view
+        self.window, self.view = window, window.panel(Hierarchy).tree.view
         self.view.viewport().installEventFilter(self)
         window.installEventFilter(self)
         window.frame_shown.connect(lambda frame: frame.settled and QTimer.singleShot(0, self.show))
     def show(self):
-        panel, canvas = self.window.tree_panel, self.window.canvas
+        panel, canvas = self.window.panel(Hierarchy).tree, self.window.canvas
         index = panel.model.index(0, 0)
         if index.isValid() and self.window.image is not None:
             row = self.view.viewport().mapToGlobal(self.view.visualRect(index).center())

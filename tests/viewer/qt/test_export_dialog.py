@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from PyQt6.QtWidgets import QDialog, QFileDialog
 from pytestqt.qtbot import QtBot
-from zarrfs_viewer.qt.panels.export_dialog import ExportDialog
+from zarrfs_viewer.qt.panels.pictures.export_dialog import ExportDialog
+from zarrfs_viewer.qt.panels.pictures.picture_actions import PictureActions
+from zarrfs_viewer.qt.panels.position.position import Position
 from zarrfs_viewer.qt.support import file_dialogs
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.state.view_state import Projection, with_projection
@@ -48,7 +50,7 @@ def test_an_export_contains_the_displayed_projection_unless_another_content_is_s
     data = np.random.default_rng(0).integers(0, 250, (7, 16, 24), "u1")
     zarrfs.create_array(tmp_path / "a.zarr", data=data, chunks=(2, 16, 16), dimension_names=["z", "y", "x"])
     window = open_in_window(tmp_path / "a.zarr")
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 4))
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 4))
     assert window.intent is not None
     projected = with_projection(window.intent, Projection(0, "max", 3.0))
     assert not is_highlighted(window, "slab")
@@ -66,8 +68,8 @@ def test_an_export_contains_the_displayed_projection_unless_another_content_is_s
     file = tmp_path / "x.npy"
     monkeypatch.setattr(ExportDialog, "exec", lambda self: QDialog.DialogCode.Accepted)
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a: (str(file), ""))
-    with qtbot.waitSignal(window.exporter.finished, timeout=TIMEOUT_MILLISECONDS):
-        window.exporter.ask(dialog, window.intent)
+    with qtbot.waitSignal(window.panel(PictureActions).exporter.finished, timeout=TIMEOUT_MILLISECONDS):
+        window.panel(PictureActions).exporter.ask(dialog, window.intent)
     values = {
         "maximum": data[3:6].max(0, keepdims=True),
         "slice": data[4:5],
@@ -101,13 +103,15 @@ def test_the_name_of_an_export_has_the_suffix_of_its_format(
     assert window.intent is not None
     (tmp_path / "b.ome.tif").write_text("an older file")
     files: list[Path] = []
-    monkeypatch.setattr(window.exporter, "write", lambda choice, file, intent: files.append(file))
+    monkeypatch.setattr(
+        window.panel(PictureActions).exporter, "write", lambda choice, file, intent: files.append(file)
+    )
     monkeypatch.setattr(ExportDialog, "exec", lambda dialog: QDialog.DialogCode.Accepted)
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / typed), ""))
     dialog = ExportDialog(window.image, window.intent, window.canvas.viewport, 0, None, window)
     qtbot.addWidget(dialog)
     dialog.format.setCurrentIndex(dialog.format.findData("tiff"))
-    window.exporter.ask(dialog, window.intent)
+    window.panel(PictureActions).exporter.ask(dialog, window.intent)
     assert files == ([tmp_path / written] if written else [])
     assert ("exists" in window.notice.text()) == (not written)
 

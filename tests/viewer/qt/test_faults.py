@@ -19,6 +19,14 @@ from PyQt6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.analysis.shapes import Shape
 from zarrfs_viewer.locations import absolute_location
+from zarrfs_viewer.qt.panels.channels.channels import Channels
+from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
+from zarrfs_viewer.qt.panels.measure.measurements import Measurements
+from zarrfs_viewer.qt.panels.metadata.metadata_editing import Metadata
+from zarrfs_viewer.qt.panels.pictures.picture_actions import PictureActions
+from zarrfs_viewer.qt.panels.plate.plate_navigation import Plates
+from zarrfs_viewer.qt.panels.position.position import Position
+from zarrfs_viewer.qt.panels.saved_views import SavedViewsMenu
 from zarrfs_viewer.qt.support.limit_box import LimitBox
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.saved_views.views import from_json, to_json
@@ -42,9 +50,9 @@ def stack(tmp_path: Path) -> Path:
 
 
 def find_in_tree(qtbot: QtBot, window: MainWindow, name: str) -> QModelIndex:
-    model = window.tree_panel.model
+    model = window.panel(Hierarchy).tree.model
     top = model.index(model.rowCount() - 1, 0)
-    window.tree_panel.view.expand(top)
+    window.panel(Hierarchy).tree.view.expand(top)
     qtbot.waitUntil(lambda: model.rowCount(top) >= 3, timeout=TIMEOUT_MILLISECONDS)
     for row in range(model.rowCount(top)):
         if model.index(row, 0, top).data() == name:
@@ -61,7 +69,7 @@ def test_the_readout_follows_the_slice_while_the_pointer_rests(
     QTest.mouseMove(canvas, middle)
     qtbot.waitUntil(lambda: canvas._pointer.position is not None, timeout=TIMEOUT_MILLISECONDS)
     for z in (0, 4, 1):
-        wait_until_exact(qtbot, window, lambda z=z: window.dimensions.set_position(0, z))
+        wait_until_exact(qtbot, window, lambda z=z: window.panel(Position).dimensions.set_position(0, z))
         value = 10 * z + 4
         assert f"z {z}" in window.status.position.text()
         assert (
@@ -71,7 +79,7 @@ def test_the_readout_follows_the_slice_while_the_pointer_rests(
     wait_until_exact(qtbot, window, lambda: canvas.zoom(4))
     assert window.status.position.text()
     canvas.leaveEvent(None)
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 3))
     assert window.status.position.text() == ""
 
 
@@ -79,7 +87,7 @@ def test_a_click_in_the_tree_shows_metadata_and_keeps_the_image(
     qtbot: QtBot, open_in_window: OpenInWindow, cells: Path
 ) -> None:
     window = open_in_window(cells)
-    view = window.tree_panel.view
+    view = window.panel(Hierarchy).tree.view
     wait_until_exact(
         qtbot, window, lambda: window.session.change_channel(0, limits=(3.0, 77.0), colormap="#123456")
     )
@@ -87,18 +95,18 @@ def test_a_click_in_the_tree_shows_metadata_and_keeps_the_image(
     line = find_in_tree(qtbot, window, "1")
     view.setCurrentIndex(line)
     view.clicked.emit(line)
-    opened = lambda: window.tree_panel.model.item(line).kind == "level"  # noqa: E731
+    opened = lambda: window.panel(Hierarchy).tree.model.item(line).kind == "level"  # noqa: E731
     qtbot.waitUntil(opened, timeout=TIMEOUT_MILLISECONDS)
-    assert window.panels.currentWidget() is window.metadata
-    document = window.metadata.document
+    assert window.panels.currentWidget() is window.panel(Metadata).panel
+    document = window.panel(Metadata).panel.document
     qtbot.waitUntil(lambda: "array" in document.toPlainText(), timeout=TIMEOUT_MILLISECONDS)
     assert window.session.image is before
-    top = window.tree_panel.model.index(0, 0)
+    top = window.panel(Hierarchy).tree.model.index(0, 0)
     with qtbot.assertNotEmitted(window.session.image_changed, wait=100):
         view.setCurrentIndex(top)
         view.clicked.emit(top)
         view.activated.emit(top)
-    assert window.panels.currentWidget() is window.metadata
+    assert window.panels.currentWidget() is window.panel(Metadata).panel
     assert window.intent is not None
     assert window.intent.channels[0].limits == (3.0, 77.0)
     assert window.intent.channels[0].colormap == "#123456"
@@ -118,16 +126,18 @@ def test_contrast_is_computed_despite_an_unreadable_chunk(
     row_limits = lambda: None if window.intent is None else window.intent.channels[0].limits  # noqa: E731
     qtbot.waitUntil(lambda: row_limits() is not None, timeout=TIMEOUT_MILLISECONDS)
     assert "c/2/0/0" in window.notice.text()
-    assert window.channels.rows[0].high.value() > window.channels.rows[0].low.value()
+    assert (
+        window.panel(Channels).panel.rows[0].high.value() > window.panel(Channels).panel.rows[0].low.value()
+    )
     assert row_limits() != (0.0, 255.0)
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 3))
     assert not window.notice.isVisible()
-    qtbot.waitUntil(lambda: window.channels._histogram is not None, timeout=TIMEOUT_MILLISECONDS)
-    window.dimensions.set_position(0, 2)
+    qtbot.waitUntil(lambda: window.panel(Channels).panel._histogram is not None, timeout=TIMEOUT_MILLISECONDS)
+    window.panel(Position).dimensions.set_position(0, 2)
     qtbot.waitUntil(lambda: "c/2/0/0" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
 
     def is_of_intact_chunks() -> bool:
-        found = window.channels._histogram
+        found = window.panel(Channels).panel._histogram
         return found is not None and 19.5 <= found.edges[0] < 29.5
 
     qtbot.waitUntil(is_of_intact_chunks, timeout=TIMEOUT_MILLISECONDS)
@@ -141,10 +151,10 @@ def test_the_histogram_of_a_slice_with_a_corrupt_chunk_contains_the_other_values
     zarrfs.create_array(tmp_path / "a.zarr", data=data, chunks=(1, 32, 32), dimension_names=["z", "y", "x"])
     (tmp_path / "a.zarr" / "c" / "0" / "0" / "1").write_bytes(b"broken")
     wait_until_opened(qtbot, window, lambda: window.open_location(str(tmp_path / "a.zarr")))
-    window.dimensions.set_position(0, 0)
+    window.panel(Position).dimensions.set_position(0, 0)
 
     def found() -> tuple[int, float, float]:
-        histogram = window.channels._histogram
+        histogram = window.panel(Channels).panel._histogram
         if histogram is None:
             return 0, 0, 0
         return int(histogram.counts.sum()), histogram.edges[0], histogram.edges[-1]
@@ -171,17 +181,22 @@ def test_the_value_of_an_unreadable_chunk_is_not_copied_and_the_statistics_state
         lambda: window.canvas.frame is not None and window.canvas.frame.settled, timeout=TIMEOUT_MILLISECONDS
     )
     pane = window.panes.main
-    titles = lambda: [action.text() for action in window.features.menu.menu(pane, 5, 40).actions()]  # noqa: E731
+
+    def titles() -> list[str]:
+        menu = window.panel(PictureActions).menu.menu(pane, 5, 40)
+        return [action.text() for action in menu.actions()]
+
     assert not any(title.startswith("Copy value") for title in titles())
     assert "Copy why it is unreadable" in titles()
     window.status.show_readout(pane.values_at(5, 40))
     assert "unreadable: " in window.status.position.text()
     window.canvas.show_shape(Shape("rectangle", ((0.0, 0.0), (63.0, 63.0))))
     qtbot.waitUntil(
-        lambda: "1,024 of 4,096 pixels" in window.measure.title.text(), timeout=TIMEOUT_MILLISECONDS
+        lambda: "1,024 of 4,096 pixels" in window.panel(Measurements).measure.title.text(),
+        timeout=TIMEOUT_MILLISECONDS,
     )
-    window.features.regions.add()
-    regions = window.features.regions.panel
+    window.panel(Measurements).add()
+    regions = window.panel(Measurements).panel
     qtbot.waitUntil(lambda: "incomplete" in regions.title.text(), timeout=TIMEOUT_MILLISECONDS)
     chunk.write_bytes(intact_bytes)
     wait_until_exact(qtbot, window, window.actions_by_name["retry"].trigger)
@@ -206,10 +221,10 @@ def test_the_blank_area_of_an_unreadable_chunk_does_not_count_for_the_contrast(
 def test_the_histogram_follows_the_slice(qtbot: QtBot, open_in_window: OpenInWindow, stack: Path) -> None:
     window = open_in_window(stack)
     for z in (4, 0):
-        wait_until_exact(qtbot, window, lambda z=z: window.dimensions.set_position(0, z))
+        wait_until_exact(qtbot, window, lambda z=z: window.panel(Position).dimensions.set_position(0, z))
 
         def is_of_slice(z: int = z) -> bool:
-            found = window.channels._histogram
+            found = window.panel(Channels).panel._histogram
             return found is not None and found.edges[0] == 10 * z - 0.5
 
         qtbot.waitUntil(is_of_slice, timeout=TIMEOUT_MILLISECONDS)
@@ -222,8 +237,10 @@ def test_limits_of_any_magnitude_are_displayed_with_significant_digits(
     data = (np.linspace(1.0 / 3, 2.0 / 3, 64 * 64) * factor).reshape(64, 64)
     zarrfs.create_array(tmp_path / "f.zarr", data=data, chunks=(32, 32))
     window = open_in_window(tmp_path / "f.zarr")
-    qtbot.waitUntil(lambda: window.channels.rows[0].low.isEnabled(), timeout=TIMEOUT_MILLISECONDS)
-    row = window.channels.rows[0]
+    qtbot.waitUntil(
+        lambda: window.panel(Channels).panel.rows[0].low.isEnabled(), timeout=TIMEOUT_MILLISECONDS
+    )
+    row = window.panel(Channels).panel.rows[0]
     assert window.intent is not None
     low, high = window.intent.channels[0].limits  # type: ignore[misc]
     assert row.low.text() == f"{low:.6g}"
@@ -303,14 +320,14 @@ def test_limits_of_64_bit_integers_are_exact_everywhere(
     window = open_in_window(tmp_path / "a.zarr")
     limits = lambda: None if window.intent is None else window.intent.channels[0].limits  # noqa: E731
     qtbot.waitUntil(lambda: limits() == (first + 1, first + 254), timeout=TIMEOUT_MILLISECONDS)
-    row = window.channels.rows[0]
+    row = window.panel(Channels).panel.rows[0]
     assert (row.low.text(), row.high.text()) == (str(first + 1), str(first + 254))
-    qtbot.waitUntil(lambda: window.channels._histogram is not None, timeout=TIMEOUT_MILLISECONDS)
-    found = window.channels._histogram
+    qtbot.waitUntil(lambda: window.panel(Channels).panel._histogram is not None, timeout=TIMEOUT_MILLISECONDS)
+    found = window.panel(Channels).panel._histogram
     assert found is not None
     assert found.origin == first
     assert found.counts.tolist() == [1] * 256
-    for slider in (row.slider, window.channels.plot):
+    for slider in (row.slider, window.panel(Channels).panel.plot):
         for limit in (first + 1, first + 100, first + 254):
             value = slider.value_at(slider.position_of(limit))
             assert isinstance(value, int)
@@ -320,7 +337,7 @@ def test_limits_of_64_bit_integers_are_exact_everywhere(
     edit.setText(str(first + 3))
     wait_until_exact(qtbot, window, lambda: QTest.keyClick(row.high, Qt.Key.Key_Return))
     assert limits() == (first + 1, first + 3)
-    restored = from_json(json.loads(json.dumps(to_json(window.views.current_view("v")))))
+    restored = from_json(json.loads(json.dumps(to_json(window.panel(SavedViewsMenu).current_view("v")))))
     assert restored.intent.channels[0].limits == (first + 1, first + 3)
     assert window.canvas.frame is not None
     assert set(np.unique(window.canvas.frame.pixels & 0xFF)) == {0, 128, 255}
@@ -330,7 +347,7 @@ def test_limits_cannot_be_edited_before_they_are_computed(
     qtbot: QtBot, open_in_window: OpenInWindow, stack: Path
 ) -> None:
     window = open_in_window(stack)
-    row = window.channels.rows[0]
+    row = window.panel(Channels).panel.rows[0]
     window.session.change_channel(0, limits=None)
     assert not row.low.isEnabled()
     with qtbot.assertNotEmitted(row.changed, wait=10):
@@ -364,15 +381,15 @@ def test_recent_locations_and_views_have_absolute_paths(
     monkeypatch.chdir(stack.parent)
     wait_until_opened(qtbot, window, lambda: window.open_location("stack.zarr"))
     assert window.opener.recent() == [str(stack)]
-    view = window.views.current_view("v")
+    view = window.panel(SavedViewsMenu).current_view("v")
     assert view is not None
     assert view.location == str(stack)
 
 
 def test_another_well_keeps_the_channel_settings(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     window.open_location(str(write_plate(tmp_path / "plate.zarr")))
-    qtbot.waitUntil(lambda: window.plate.table.rowCount() == 2, timeout=TIMEOUT_MILLISECONDS)
-    table = window.plate.table
+    qtbot.waitUntil(lambda: window.panel(Plates).plate.table.rowCount() == 2, timeout=TIMEOUT_MILLISECONDS)
+    table = window.panel(Plates).plate.table
     table.setFocus()
     wait_until_opened(qtbot, window, lambda: table.setCurrentCell(0, 0))
     wait_until_exact(
@@ -391,7 +408,7 @@ def test_another_well_keeps_the_channel_settings(qtbot: QtBot, window: MainWindo
     wait_until_opened(qtbot, window, lambda: QTest.keyClick(table, Qt.Key.Key_Down))
     assert table.currentRow() == 1
     assert observed() == before
-    wait_until_opened(qtbot, window, lambda: window.plate.field.activated.emit(0))
+    wait_until_opened(qtbot, window, lambda: window.panel(Plates).plate.field.activated.emit(0))
     assert observed() == before
     window.actions_by_name["auto_contrast_per_image"].trigger()
     wait_until_opened(qtbot, window, lambda: table.setCurrentCell(0, 2))
@@ -408,15 +425,15 @@ def test_the_histogram_spans_nearly_all_values_and_the_limits(
     data[0, 0] = 65535
     zarrfs.create_array(tmp_path / "h.zarr", data=data, chunks=(64, 64))
     window = open_in_window(tmp_path / "h.zarr")
-    qtbot.waitUntil(lambda: window.channels._histogram is not None, timeout=TIMEOUT_MILLISECONDS)
-    found = window.channels._histogram
+    qtbot.waitUntil(lambda: window.panel(Channels).panel._histogram is not None, timeout=TIMEOUT_MILLISECONDS)
+    found = window.panel(Channels).panel._histogram
     assert found is not None
     assert found.edges[-1] > 65000
     high = found.span()[1]
     assert high < 2000
 
     def seen() -> tuple[float, float]:
-        return window.channels.plot.range
+        return window.panel(Channels).panel.plot.range
 
     assert seen()[1] < 2500
     wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, limits=(0.0, 5000.0)))
@@ -426,8 +443,8 @@ def test_the_histogram_spans_nearly_all_values_and_the_limits(
 def test_a_histogram_handle_moves_one_limit(qtbot: QtBot, open_in_window: OpenInWindow, stack: Path) -> None:
     window = open_in_window(stack)
     wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, limits=(1.25, 7.0 / 3)))
-    qtbot.waitUntil(lambda: window.channels._histogram is not None, timeout=TIMEOUT_MILLISECONDS)
-    plot = window.channels.plot
+    qtbot.waitUntil(lambda: window.panel(Channels).panel._histogram is not None, timeout=TIMEOUT_MILLISECONDS)
+    plot = window.panel(Channels).panel.plot
     middle = plot.height() // 2
 
     def drag(start: float, end: float) -> None:
@@ -474,7 +491,7 @@ def test_the_wheel_changes_only_a_focused_widget(
     qtbot: QtBot, open_in_window: OpenInWindow, cells: Path
 ) -> None:
     window = open_in_window(cells)
-    row = window.channels.rows[0]
+    row = window.panel(Channels).panel.rows[0]
     before = window.intent
     for widget in (row.low, row.high, row.gamma, row.colormap):
         assert not wheel(widget).isAccepted(), "a widget without focus consumed the wheel event"
@@ -494,7 +511,7 @@ def test_the_canvas_has_the_focus_until_a_field_is_clicked(
     assert window.focusWidget() is window.empty
     wait_until_opened(qtbot, window, lambda: window.open_location(str(cells)))
     assert window.focusWidget() is window.canvas
-    low = window.channels.rows[0].low
+    low = window.panel(Channels).panel.rows[0].low
     low.setFocus()
     QTest.keyClick(low, Qt.Key.Key_Return)
     assert window.focusWidget() is window.canvas

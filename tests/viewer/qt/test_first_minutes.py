@@ -13,6 +13,8 @@ from PyQt6.QtGui import QColor, QImage
 from PyQt6.QtTest import QTest
 from PyQt6.QtWidgets import QAbstractSpinBox, QApplication, QDockWidget, QWidget
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
+from zarrfs_viewer.qt.panels.metadata.metadata_editing import Metadata
 from zarrfs_viewer.qt.window import opening
 from zarrfs_viewer.qt.window.banner import Banner
 from zarrfs_viewer.qt.window.main_window import MainWindow
@@ -78,7 +80,7 @@ def test_a_thumbnail_is_saved_and_the_location_opens_from_the_start_page(
     window = open_in_window(path)
     file = window.recent.thumbnail(str(path))
     qtbot.waitUntil(file.exists, timeout=TIMEOUT_MILLISECONDS)
-    window.tree_panel.close_location(window.tree_panel.model.tops[0])
+    window.panel(Hierarchy).tree.close_location(window.panel(Hierarchy).tree.model.tops[0])
     assert window.stack.currentWidget() is window.empty
     assert docks(window) == {}
     item = window.empty.list.item(0)
@@ -237,10 +239,10 @@ def test_a_narrow_window_has_whole_tabs_and_wide_docks(
     window = open_in_window(tmp_path / "a.zarr")
     assert window.intent is not None
     window.session.change(with_projection(window.intent, projection))
-    window.panels.setCurrentWidget(window.metadata)
+    window.panels.setCurrentWidget(window.panel(Metadata).panel)
     window.resize(700, 600)
     qtbot.waitUntil(lambda: docks(window) == {"Hierarchy": 175, "Image": 240}, timeout=TIMEOUT_MILLISECONDS)
-    for tabs in (window.panels, window.metadata.tabs):
+    for tabs in (window.panels, window.panel(Metadata).panel.tabs):
         bar = tabs.tabBar()
         assert bar is not None
         for number in range(bar.count()):
@@ -301,8 +303,8 @@ def test_several_items_are_dropped(qtbot: QtBot, window: MainWindow, tmp_path: P
     files = [paths[0], paths[1] / "zarr.json", tmp_path / "v2.zarr" / ".zarray"]
     data.setUrls([QUrl.fromLocalFile(str(file)) for file in files])
     window.drop(data)
-    qtbot.waitUntil(lambda: len(window.tree_panel.model.tops) == 3, timeout=TIMEOUT_MILLISECONDS)
-    assert [item.name for item in window.tree_panel.model.tops] == ["a.zarr", "b.zarr", "v2.zarr"]
+    qtbot.waitUntil(lambda: len(window.panel(Hierarchy).tree.model.tops) == 3, timeout=TIMEOUT_MILLISECONDS)
+    assert [item.name for item in window.panel(Hierarchy).tree.model.tops] == ["a.zarr", "b.zarr", "v2.zarr"]
 
 
 def test_a_link_of_a_browser_is_dropped(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,10 @@ from PyQt6.QtGui import QContextMenuEvent
 from PyQt6.QtWidgets import QApplication, QMenu
 from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
-from zarrfs_viewer.qt.panels.tree_items import describe, shape_text
-from zarrfs_viewer.qt.panels.tree_model import SUMMARY
-from zarrfs_viewer.qt.panels.tree_panel import TreePanel
+from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
+from zarrfs_viewer.qt.panels.hierarchy.tree_items import describe, shape_text
+from zarrfs_viewer.qt.panels.hierarchy.tree_model import SUMMARY
+from zarrfs_viewer.qt.panels.hierarchy.tree_panel import TreePanel
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
@@ -52,7 +53,7 @@ def test_an_image_is_one_row_with_a_summary_and_its_levels_are_folded(
     qtbot: QtBot, open_in_window: OpenInWindow, cells: Path
 ) -> None:
     window = open_in_window(cells)
-    panel = window.tree_panel
+    panel = window.panel(Hierarchy).tree
     top = panel.model.index(0, 0)
     qtbot.waitUntil(lambda: panel.model.tops[0].kind == "image", timeout=TIMEOUT_MILLISECONDS)
     shape = "x".join(map(str, zarrfs.open(cells, "0").shape))
@@ -70,7 +71,7 @@ def test_a_level_is_displayed_with_the_channels_and_the_scale_of_its_image(
     qtbot.waitUntil(lambda: window.image is not None, timeout=TIMEOUT_MILLISECONDS)
     expected = window.image
     assert expected is not None
-    panel = window.tree_panel
+    panel = window.panel(Hierarchy).tree
     top = panel.model.index(0, 0)
     panel.view.expand(top)
     children = lambda: panel.model.tops[0].children or []  # noqa: E731
@@ -98,19 +99,21 @@ def test_the_name_of_the_displayed_image_is_bold(
     qtbot: QtBot, open_in_window: OpenInWindow, cells: Path, branches: Path
 ) -> None:
     window = open_in_window(cells)
-    qtbot.waitUntil(lambda: window.tree_panel.model.tops[0].kind == "image", timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(
+        lambda: window.panel(Hierarchy).tree.model.tops[0].kind == "image", timeout=TIMEOUT_MILLISECONDS
+    )
     wait_until_opened(qtbot, window, lambda: window.open_location(str(branches)))
-    model = window.tree_panel.model
+    model = window.panel(Hierarchy).tree.model
     first, second = model.index(0, 0), model.index(1, 0)
     qtbot.waitUntil(lambda: model.rowCount(second) == 4, timeout=TIMEOUT_MILLISECONDS)
-    flat = model.index(names_below(window.tree_panel, second).index("flat"), 0, second)
+    flat = model.index(names_below(window.panel(Hierarchy).tree, second).index("flat"), 0, second)
 
     def displayed() -> list[bool]:
         return [bool(index.data(Qt.ItemDataRole.FontRole)) for index in (first, second, flat)]
 
     assert displayed() == [False, True, True]
     assert "displayed" in flat.data(Qt.ItemDataRole.AccessibleTextRole)
-    wait_until_opened(qtbot, window, lambda: window.tree_panel.view.activated.emit(first))
+    wait_until_opened(qtbot, window, lambda: window.panel(Hierarchy).tree.view.activated.emit(first))
     assert displayed() == [True, False, False]
 
 
@@ -125,7 +128,7 @@ def test_only_visible_nodes_of_a_large_group_are_opened(
         (path / f"a{number:04d}").mkdir()
         (path / f"a{number:04d}" / "zarr.json").write_bytes(document)
     window = open_in_window(path)
-    panel = window.tree_panel
+    panel = window.panel(Hierarchy).tree
     top = panel.model.index(0, 0)
     qtbot.waitUntil(lambda: panel.model.rowCount(top) == 600, timeout=TIMEOUT_MILLISECONDS)
     children = panel.model.tops[0].children or []
@@ -140,7 +143,7 @@ def test_a_search_finds_nodes_in_branches_that_are_not_expanded(
     qtbot: QtBot, open_in_window: OpenInWindow, branches: Path
 ) -> None:
     window = open_in_window(branches)
-    panel = window.tree_panel
+    panel = window.panel(Hierarchy).tree
     qtbot.waitUntil(lambda: "flat" in shown_names(panel), timeout=TIMEOUT_MILLISECONDS)
     before = shown_names(panel)
     assert before == ["branches.zarr", "flat", "outer0", "outer1", "outer2"]
@@ -159,7 +162,7 @@ def test_the_current_row_remains_during_a_search(
     qtbot: QtBot, open_in_window: OpenInWindow, branches: Path
 ) -> None:
     window = open_in_window(branches)
-    panel = window.tree_panel
+    panel = window.panel(Hierarchy).tree
     qtbot.waitUntil(lambda: "flat" in shown_names(panel), timeout=TIMEOUT_MILLISECONDS)
     flat = panel.model.index(0, 0, panel.model.index(0, 0))
     qtbot.waitUntil(lambda: panel.model.item(flat).node is not None, timeout=TIMEOUT_MILLISECONDS)
@@ -175,7 +178,7 @@ def test_the_model_is_consistent_during_a_search(
     qtbot: QtBot, open_in_window: OpenInWindow, branches: Path, qtmodeltester: ModelTester
 ) -> None:
     window = open_in_window(branches)
-    panel = window.tree_panel
+    panel = window.panel(Hierarchy).tree
     panel.search.setText("inner")
     qtbot.waitUntil(lambda: len(shown_names(panel)) == 7, timeout=TIMEOUT_MILLISECONDS)
     qtmodeltester.check(panel.model)
@@ -185,13 +188,13 @@ def test_the_first_right_click_on_a_row_opens_its_menu(
     qtbot: QtBot, open_in_window: OpenInWindow, branches: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window = open_in_window(branches)
-    view = window.tree_panel.view
-    qtbot.waitUntil(lambda: "flat" in shown_names(window.tree_panel), timeout=TIMEOUT_MILLISECONDS)
+    view = window.panel(Hierarchy).tree.view
+    qtbot.waitUntil(lambda: "flat" in shown_names(window.panel(Hierarchy).tree), timeout=TIMEOUT_MILLISECONDS)
     opened: list[list[str]] = []
     monkeypatch.setattr(
         QMenu, "exec", lambda menu, *_: opened.append([action.text() for action in menu.actions()])
     )
-    model = window.tree_panel.model
+    model = window.panel(Hierarchy).tree.model
     index = model.index(0, 0, model.index(0, 0))
     # Nodes are opened in the background.
     qtbot.waitUntil(lambda: model.item(index).node is not None, timeout=TIMEOUT_MILLISECONDS)
@@ -208,7 +211,7 @@ def test_the_first_right_click_on_a_row_opens_its_menu(
 
 def test_a_location_is_closed(qtbot: QtBot, open_in_window: OpenInWindow, branches: Path) -> None:
     window = open_in_window(branches)
-    panel = window.tree_panel
+    panel = window.panel(Hierarchy).tree
     item = panel.model.tops[0]
     close = next(action for action in panel.menu(item).actions() if action.text() == "Close")
     close.trigger()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from PyQt6.QtCore import QPoint, Qt
 from PyQt6.QtTest import QTest
 from pytestqt.qtbot import QtBot
-from zarrfs_viewer.qt.panels.histogram_plot import MAX_GRAB_DISTANCE, HistogramPlot
+from zarrfs_viewer.qt.panels.channels.histogram_plot import MAX_GRAB_DISTANCE, HistogramPlot
 from zarrfs_viewer.rendering.contrast import histogram
 
 finite = st.floats(allow_nan=False, allow_infinity=False)

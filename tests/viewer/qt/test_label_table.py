@@ -10,6 +10,10 @@ import pytest
 from PyQt6.QtCore import QPoint, Qt
 from PyQt6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.panels.channels.channels import Channels
+from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
+from zarrfs_viewer.qt.panels.labels.labels_panel import Labels
+from zarrfs_viewer.qt.panels.position.position import Position
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
@@ -44,14 +48,14 @@ def hierarchy(tmp_path: Path, cells: np.ndarray) -> Path:
 
 def run_menu(qtbot: QtBot, window: MainWindow, name: str, title: str) -> None:
     """Run an entry of the context menu of a member of the opened group."""
-    model = window.tree_panel.model
+    model = window.panel(Hierarchy).tree.model
     top = model.index(0, 0)
-    window.tree_panel.view.expand(top)
+    window.panel(Hierarchy).tree.view.expand(top)
     qtbot.waitUntil(lambda: model.rowCount(top) > 0, timeout=TIMEOUT_MILLISECONDS)
     item = next(child for child in model.item(top).children or () if child.name == name)
     model.request(item)
     qtbot.waitUntil(lambda: item.node is not None, timeout=TIMEOUT_MILLISECONDS)
-    actions = {action.text(): action for action in window.tree_panel.menu(item).actions()}
+    actions = {action.text(): action for action in window.panel(Hierarchy).tree.menu(item).actions()}
     actions[title].trigger()
 
 
@@ -61,8 +65,8 @@ def click(qtbot: QtBot, window: MainWindow, row: float, column: float) -> None:
 
 
 def wait_for_table(qtbot: QtBot, window: MainWindow, count: int) -> None:
-    window.panels.setCurrentWidget(window.labels)
-    table = window.labels.table
+    window.panels.setCurrentWidget(window.panel(Labels).panel)
+    table = window.panel(Labels).panel.table
     qtbot.waitUntil(lambda: table.model.rowCount() == count, timeout=TIMEOUT_MILLISECONDS)
 
 
@@ -74,12 +78,12 @@ def test_an_array_of_integers_is_shown_as_labels_over_the_image(
     wait_until_opened(qtbot, window, lambda: window.session.open_image("image"))
     run_menu(qtbot, window, "segments", "Show as labels over the image")
     qtbot.waitUntil(lambda: len(window.session.overlays) == 1, timeout=TIMEOUT_MILLISECONDS)
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 4))
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 4))
     frame = window.canvas.frame
     assert frame is not None
     assert frame.state.layers[-1].labels is not None
     wait_for_table(qtbot, window, 2)
-    model = window.labels.table.model
+    model = window.panel(Labels).panel.table.model
     assert [model.headerData(n, Qt.Orientation.Horizontal) for n in range(3)] == [
         "Label",
         "Size (px)",
@@ -95,15 +99,15 @@ def test_the_channels_of_a_label_image_are_explained(open_in_window: OpenInWindo
     path = tmp_path / "cells.ome.zarr"
     write_image(path, make_picture((4, 96, 96)))
     window = open_in_window(path / "labels" / "nuclei")
-    assert window.panels.currentWidget() is window.labels
-    window.panels.setCurrentWidget(window.channels)
-    assert "consists of labels" in window.channels.hint.text()
-    assert window.channels.hint.isVisible()
-    assert not window.channels.plot.isVisible()
+    assert window.panels.currentWidget() is window.panel(Labels).panel
+    window.panels.setCurrentWidget(window.panel(Channels).panel)
+    assert "consists of labels" in window.panel(Channels).panel.hint.text()
+    assert window.panel(Channels).panel.hint.isVisible()
+    assert not window.panel(Channels).panel.plot.isVisible()
     open_in_window(path)
-    window.panels.setCurrentWidget(window.channels)
-    assert not window.channels.hint.isVisible()
-    assert window.channels.plot.isVisible()
+    window.panels.setCurrentWidget(window.panel(Channels).panel)
+    assert not window.panel(Channels).panel.hint.isVisible()
+    assert window.panel(Channels).panel.plot.isVisible()
 
 
 def test_labels_are_picked_highlighted_and_shown_alone(
@@ -112,9 +116,9 @@ def test_labels_are_picked_highlighted_and_shown_alone(
     window = open_in_window(hierarchy / "segments")
     assert window.image is not None
     assert window.image.kind == "labels"
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 4))
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 4))
     wait_for_table(qtbot, window, 2)
-    table = window.labels.table
+    table = window.panel(Labels).panel.table
     wait_until_exact(qtbot, window, lambda: click(qtbot, window, 45, 40))
     assert table.selected() == 22
     assert window.intent is not None
@@ -144,7 +148,7 @@ def test_the_table_moves_the_picture_to_a_label(
 ) -> None:
     window = open_in_window(hierarchy / "segments")
     wait_for_table(qtbot, window, 2)
-    table = window.labels.table
+    table = window.panel(Labels).panel.table
     for value in (22, 11):
         table.select(value)
         with qtbot.waitSignal(table.position_selected, timeout=TIMEOUT_MILLISECONDS):
@@ -172,13 +176,13 @@ def test_labels_are_not_offered_for_floats_and_need_an_image(
     group.create_array("f", data=np.ones((8, 8), "f4"), chunks=(8, 8))
     group.create_array("i", data=np.ones((8, 8), "u1"), chunks=(8, 8))
     window = open_in_window(tmp_path / "a.zarr")
-    model, top = window.tree_panel.model, window.tree_panel.model.index(0, 0)
+    model, top = window.panel(Hierarchy).tree.model, window.panel(Hierarchy).tree.model.index(0, 0)
     qtbot.waitUntil(
         lambda: all(child.node is not None for child in model.item(top).children or (model.item(top),)),
         timeout=TIMEOUT_MILLISECONDS,
     )
     titles = {
-        child.name: [action.text() for action in window.tree_panel.menu(child).actions()]
+        child.name: [action.text() for action in window.panel(Hierarchy).tree.menu(child).actions()]
         for child in model.item(top).children or ()
     }
     assert "Show as labels" in titles["i"]

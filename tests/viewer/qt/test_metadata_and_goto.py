@@ -11,7 +11,8 @@ from PyQt6.QtCore import QLocale, Qt
 from PyQt6.QtGui import QGuiApplication
 from PyQt6.QtWidgets import QDialog, QMenu, QTreeWidget
 from pytestqt.qtbot import QtBot
-from zarrfs_viewer.qt.panels.goto_dialog import GoToDialog
+from zarrfs_viewer.qt.panels.metadata.metadata_editing import Metadata
+from zarrfs_viewer.qt.panels.position.goto_dialog import GoToDialog
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
@@ -36,7 +37,7 @@ def children(tree: QTreeWidget, key: str) -> dict[str, str]:
 
 def test_the_summary_of_an_image_is_readable(qtbot: QtBot, open_in_window: OpenInWindow, cells: Path) -> None:
     window = open_in_window(cells)
-    summary = window.metadata.summary
+    summary = window.panel(Metadata).panel.summary
     qtbot.waitUntil(lambda: "Compression ratio" in rows(summary), timeout=TIMEOUT_MILLISECONDS)
     shown = rows(summary)
     assert window.image is not None
@@ -62,26 +63,29 @@ def test_the_summary_of_an_array_and_of_a_plain_group(
     zarrfs.create_group(tmp_path / "g.zarr")
     array = zarrfs.create_array(tmp_path / "g.zarr", "a", data=np.zeros((8, 16), "u1"), chunks=(4, 8))
     window = open_in_window(tmp_path / "g.zarr")
-    qtbot.waitUntil(lambda: rows(window.metadata.summary).get("Group") == "/", timeout=TIMEOUT_MILLISECONDS)
-    window.metadata.show_node(array)
     qtbot.waitUntil(
-        lambda: rows(window.metadata.summary).get("Shape") == "8 x 16", timeout=TIMEOUT_MILLISECONDS
+        lambda: rows(window.panel(Metadata).panel.summary).get("Group") == "/", timeout=TIMEOUT_MILLISECONDS
     )
-    assert rows(window.metadata.summary)["Chunks"] == "4 x 8"
+    window.panel(Metadata).panel.show_node(array)
+    qtbot.waitUntil(
+        lambda: rows(window.panel(Metadata).panel.summary).get("Shape") == "8 x 16",
+        timeout=TIMEOUT_MILLISECONDS,
+    )
+    assert rows(window.panel(Metadata).panel.summary)["Chunks"] == "4 x 8"
 
 
 def test_the_summary_has_the_status_of_the_metadata_with_details(
     qtbot: QtBot, open_in_window: OpenInWindow, cells: Path
 ) -> None:
     window = open_in_window(cells)
-    summary = window.metadata.summary
-    window.panels.setCurrentWidget(window.metadata)
+    summary = window.panel(Metadata).panel.summary
+    window.panels.setCurrentWidget(window.panel(Metadata).panel)
     qtbot.waitUntil(lambda: rows(summary).get("OME-NGFF") == "0.5, valid", timeout=TIMEOUT_MILLISECONDS)
     group = zarrfs.open_group(cells, mode="r+")
     attributes = group.attrs.asdict()
     attributes["ome"]["multiscales"][0]["axes"][-1]["type"] = 5
     group.attrs.put(attributes)
-    window.metadata.show_node(zarrfs.open_group(cells))
+    window.panel(Metadata).panel.show_node(zarrfs.open_group(cells))
     qtbot.waitUntil(lambda: "Status" in children(summary, "OME-NGFF"), timeout=TIMEOUT_MILLISECONDS)
     details = children(summary, "OME-NGFF")
     assert details["Status"].startswith("not valid, ")
@@ -104,15 +108,15 @@ def test_values_and_pointers_are_copied(
         menus.append(copied)
 
     monkeypatch.setattr(QMenu, "exec", trigger_all)
-    window.panels.setCurrentWidget(window.metadata)
-    window.metadata.tabs.setCurrentWidget(window.metadata.attributes)
-    window.metadata.go_to("/ome/version")
-    tree = window.metadata.attributes
-    window.metadata._menu(tree, tree.visualItemRect(tree.currentItem()).center())
+    window.panels.setCurrentWidget(window.panel(Metadata).panel)
+    window.panel(Metadata).panel.tabs.setCurrentWidget(window.panel(Metadata).panel.attributes)
+    window.panel(Metadata).panel.go_to("/ome/version")
+    tree = window.panel(Metadata).panel.attributes
+    window.panel(Metadata).panel._menu(tree, tree.visualItemRect(tree.currentItem()).center())
     assert menus == [{"Copy value": "0.5", "Copy JSON": '"0.5"', "Copy JSON pointer": "/ome/version"}]
-    window.metadata.tabs.setCurrentWidget(window.metadata.summary)
-    summary = window.metadata.summary
-    window.metadata._menu(summary, summary.visualItemRect(summary.topLevelItem(0)).center())
+    window.panel(Metadata).panel.tabs.setCurrentWidget(window.panel(Metadata).panel.summary)
+    summary = window.panel(Metadata).panel.summary
+    window.panel(Metadata).panel._menu(summary, summary.visualItemRect(summary.topLevelItem(0)).center())
     assert "Copy JSON pointer" not in menus[1]
 
 

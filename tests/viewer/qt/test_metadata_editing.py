@@ -10,7 +10,8 @@ import pytest
 from PyQt6.QtCore import Qt
 from PyQt6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
-from zarrfs_viewer.qt.panels.metadata_editor import MetadataEditor
+from zarrfs_viewer.qt.panels.metadata.metadata_editing import Metadata
+from zarrfs_viewer.qt.panels.metadata.metadata_editor import MetadataEditor
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
@@ -22,10 +23,12 @@ OpenInWindow = Callable[[object], MainWindow]
 
 
 def open_editor(qtbot: QtBot, window: MainWindow) -> MetadataEditor:
-    window.metadata.edit.click()
-    qtbot.waitUntil(lambda: window.features.editing.editor is not None, timeout=TIMEOUT_MILLISECONDS)
-    assert window.features.editing.editor is not None
-    return window.features.editing.editor
+    window.panel(Metadata).panel.edit.click()
+    qtbot.waitUntil(lambda: window.panel(Metadata).editor is not None, timeout=TIMEOUT_MILLISECONDS)
+    assert window.panel(Metadata).editor is not None
+    editor = window.panel(Metadata).editor
+    assert editor is not None
+    return editor
 
 
 def save(qtbot: QtBot, editor: MetadataEditor) -> None:
@@ -46,7 +49,7 @@ def test_names_colors_and_scales_are_edited_saved_and_displayed(
     original = dict(zarrfs.open(cells).attrs)
     window = open_in_window(cells)
     window.session.change_channel(1, limits=(3.0, 99.0))
-    window.panels.setCurrentWidget(window.metadata)
+    window.panels.setCurrentWidget(window.panel(Metadata).panel)
     editor = open_editor(qtbot, window)
     set_cell(qtbot, editor, "channels", 0, 0, "DAPI")
     editor.form.set_color(1, (255, 128, 0))
@@ -68,9 +71,10 @@ def test_names_colors_and_scales_are_edited_saved_and_displayed(
     assert window.intent.channels[1].colormap == "#FF8000"
     assert window.intent.channels[1].limits == (3.0, 99.0)
     assert window.image.levels[0].scale[3] == 0.125
-    assert window.panels.currentWidget() is window.metadata
+    assert window.panels.currentWidget() is window.panel(Metadata).panel
     qtbot.waitUntil(
-        lambda: "nanometer" in window.metadata.document.toPlainText(), timeout=TIMEOUT_MILLISECONDS
+        lambda: "nanometer" in window.panel(Metadata).panel.document.toPlainText(),
+        timeout=TIMEOUT_MILLISECONDS,
     )
     while editor.edits.can_undo:
         editor.undo.click()
@@ -141,7 +145,7 @@ def test_consolidated_metadata_contain_what_was_saved(
     consolidate_metadata(cells)
     window = open_in_window(cells)
     level = zarrfs.open(cells, "0")
-    editing = window.features.editing
+    editing = window.panel(Metadata)
     editing.edit(level)
     qtbot.waitUntil(lambda: editing.editor is not None, timeout=TIMEOUT_MILLISECONDS)
     assert editing.editor is not None
@@ -178,9 +182,9 @@ def test_a_store_that_cannot_be_written_is_refused(
     window = open_in_window(tmp_path / "a.zarr")
     (tmp_path / "a.zarr").rename(tmp_path / "b.zarr")
     with qtbot.waitSignal(window.session.message_changed, timeout=TIMEOUT_MILLISECONDS):
-        window.features.editing.edit(node)
+        window.panel(Metadata).edit(node)
     assert window.notice.isVisible()
-    assert window.features.editing.editor is None
+    assert window.panel(Metadata).editor is None
 
 
 def test_the_selected_node_is_compared_with_the_reference(
@@ -188,13 +192,13 @@ def test_the_selected_node_is_compared_with_the_reference(
 ) -> None:
     window = open_in_window(cells)
     group = zarrfs.open_group(cells)
-    panel = window.metadata.compare
-    window.panels.setCurrentWidget(window.metadata)
-    window.metadata.comparing.click()
+    panel = window.panel(Metadata).panel.compare
+    window.panels.setCurrentWidget(window.panel(Metadata).panel)
+    window.panel(Metadata).panel.comparing.click()
     names = lambda: [panel.table.topLevelItem(n).text(0) for n in range(panel.table.topLevelItemCount())]  # type: ignore[union-attr]  # noqa: E731
     for path, click in (("0", True), ("1", False)):
         window.session.show_metadata(group[path])
-        qtbot.waitUntil(lambda: window.metadata.is_current, timeout=TIMEOUT_MILLISECONDS)
+        qtbot.waitUntil(lambda: window.panel(Metadata).panel.is_current, timeout=TIMEOUT_MILLISECONDS)
         if click:
             panel.set_reference.click()
             assert names() == []

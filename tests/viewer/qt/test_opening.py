@@ -18,6 +18,8 @@ from PyQt6.QtWidgets import QApplication, QLabel, QSlider
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer import url_credentials
 from zarrfs_viewer.images.stored_documents import StoredDocuments
+from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
+from zarrfs_viewer.qt.panels.position.position import Position
 from zarrfs_viewer.qt.window import store_watch
 from zarrfs_viewer.qt.window.credentials_dialog import CredentialsDialog
 from zarrfs_viewer.qt.window.main_window import MainWindow
@@ -51,7 +53,7 @@ def locations(tmp_path: Path) -> list[Path]:
 
 
 def top_names(window: MainWindow) -> list[str]:
-    model = window.tree_panel.model
+    model = window.panel(Hierarchy).tree.model
     return [model.index(row, 0).data() for row in range(model.rowCount())]
 
 
@@ -218,7 +220,7 @@ def open_stack(qtbot: QtBot, window: MainWindow, location: str) -> None:
     """Open a stack, and change its contrast and its position."""
     wait_until_opened(qtbot, window, lambda: window.open_location(location))
     wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, limits=(0, 9)))
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 5))
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 5))
 
 
 def shown_values(window: MainWindow) -> list[object]:
@@ -241,14 +243,14 @@ def test_an_array_that_was_changed_is_reloaded_with_its_settings(
     wait_until_opened(qtbot, window, window.actions_by_name["reload"].trigger)
     assert window.image is not None
     assert window.image.shape == (planes, 40, 40)
-    slider = window.dimensions.focus_order()[0]
+    slider = window.panel(Position).dimensions.focus_order()[0]
     assert isinstance(slider, QSlider)
     assert slider.maximum() == planes - 1
     assert window.intent is not None
     assert window.intent.position[0] == position
     assert window.intent.channels[0].limits == (0, 9)
     assert shown_values(window) == [6]
-    assert window.tree_panel.model.rowCount() == 1
+    assert window.panel(Hierarchy).tree.model.rowCount() == 1
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["store", "array"])
@@ -282,7 +284,7 @@ def test_a_change_by_another_program_is_noticed_once(
 
     def compare() -> str:
         qtbot.waitUntil(lambda: window.session.worker.is_idle, timeout=TIMEOUT_MILLISECONDS)
-        QApplication.sendEvent(window, QEvent(QEvent.Type.WindowActivate))
+        QApplication.sendEvent(window, QEvent(QEvent.Type.ActivationChange))
         qtbot.waitUntil(lambda: window.session.worker.is_idle, timeout=TIMEOUT_MILLISECONDS)
         return window.notice.text()
 

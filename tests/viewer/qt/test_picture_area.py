@@ -14,6 +14,9 @@ from PyQt6.QtGui import QContextMenuEvent, QGuiApplication, QPainter, QPixmap
 from PyQt6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.qt.canvas import layers
+from zarrfs_viewer.qt.panels.channels.channels import Channels
+from zarrfs_viewer.qt.panels.measure.measurements import Measurements
+from zarrfs_viewer.qt.panels.position.position import Position
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
@@ -121,7 +124,7 @@ def test_lines_of_the_cross_hair_are_dragged(
     window = open_in_window(blocks)
     window.actions_by_name["linked"].trigger()
     canvas = window.canvas
-    window.image_actions.go_to((2.0, 1.0, 1.0))
+    window.panel(Position).go_to((2.0, 1.0, 1.0))
     ratio = canvas.devicePixelRatioF()
 
     def at(row: float, column: float) -> QPoint:
@@ -154,7 +157,9 @@ def test_the_last_pane_shows_a_slab_and_the_borders_move_together(
     upper.moveSplitter(first - 60, 1)
     assert upper.sizes() != [first, second]
     assert lower.sizes() == upper.sizes()
-    window.dimensions.next_mode()  # the main pane shows the slab: the last pane shows the slice
+    window.panel(
+        Position
+    ).dimensions.next_mode()  # the main pane shows the slab: the last pane shows the slice
     assert slab.intent is not None
     assert slab.intent.projection is None
     window.actions_by_name["linked"].trigger()
@@ -197,16 +202,16 @@ def test_a_step_does_not_arrange_or_draw_the_panels(
     window = open_in_window(blocks)
     qtbot.waitUntil(lambda: window.session.worker.is_idle, timeout=TIMEOUT_MILLISECONDS)
     for z in (0, 4, 0):
-        wait_until_exact(qtbot, window, lambda z=z: window.dimensions.set_position(0, z))
-    window.contrast.stop()
+        wait_until_exact(qtbot, window, lambda z=z: window.panel(Position).dimensions.set_position(0, z))
+    window.panel(Channels).contrast.stop()
     QApplication.processEvents()
     counter = LayoutCounter()
     application = QApplication.instance()
     assert application is not None
     application.installEventFilter(counter)
     try:
-        wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
-        window.contrast.stop()
+        wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 3))
+        window.panel(Channels).contrast.stop()
         QApplication.processEvents()
     finally:
         application.removeEventFilter(counter)
@@ -253,7 +258,7 @@ def test_the_picture_has_a_context_menu(
         assert clipboard.text() == text
     assert window.actions_by_name["export"] in shown[0].actions()
     actions["Add this point to the regions"].trigger()
-    assert [region.shape.kind for region in window.features.regions.panel.regions] == ["point"]
+    assert [region.shape.kind for region in window.panel(Measurements).panel.regions] == ["point"]
     actions["Show this chunk"].trigger()
     top, left, bottom, right = canvas.viewport.rect
     chunk_rows, chunk_columns = image.levels[0].chunks[-2:]

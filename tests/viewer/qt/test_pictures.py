@@ -15,6 +15,8 @@ from pytestqt.qtbot import QtBot
 from zarrfs_viewer.export.movie import movie_positions, write_mp4, write_series
 from zarrfs_viewer.export.writers import Cancelled
 from zarrfs_viewer.qt.canvas.picture import to_pixels
+from zarrfs_viewer.qt.panels.pictures.picture_actions import PictureActions
+from zarrfs_viewer.qt.panels.position.position import Position
 from zarrfs_viewer.qt.support.png import write_png
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.rendering.compose import Pixels
@@ -48,7 +50,7 @@ def gray(picture: QImage) -> np.ndarray:
 
 
 def write_and_wait(qtbot: QtBot, window: MainWindow, write: Callable[[], None]) -> None:
-    with qtbot.waitSignal(window.exporter.finished, timeout=TIMEOUT_MILLISECONDS):
+    with qtbot.waitSignal(window.panel(PictureActions).exporter.finished, timeout=TIMEOUT_MILLISECONDS):
         write()
 
 
@@ -56,13 +58,13 @@ def written_picture(
     qtbot: QtBot, window: MainWindow, file: Path, width: int, summary: str, part: int = 0
 ) -> np.ndarray:
     """Write a picture without a scale bar through the dialog, and return its pixels. ``part`` 1 is the whole slice."""
-    dialog = window.features.pictures.dialog(movie=False)
+    dialog = window.panel(PictureActions).dialog(movie=False)
     assert dialog is not None
     dialog.part.setCurrentIndex(part)
     dialog.width_box.setValue(width)
     dialog.scale_bar.setChecked(False)
     assert dialog.summary.text() == summary
-    write_and_wait(qtbot, window, lambda: window.features.pictures.write_picture(dialog, file))
+    write_and_wait(qtbot, window, lambda: window.panel(PictureActions).write_picture(dialog, file))
     return gray(QImage(str(file)))
 
 
@@ -71,20 +73,20 @@ def test_a_picture_of_another_size_has_the_values_of_the_slice(
 ) -> None:
     path, data = stack
     window = open_stack(qtbot, open_in_window, path)
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
-    dialog = window.features.pictures.dialog(movie=False)
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 3))
+    dialog = window.panel(PictureActions).dialog(movie=False)
     assert dialog is not None
     dialog.part.setCurrentIndex(1)
     dialog.width_box.setValue(180)
     dialog.scale_bar.setChecked(False)
     assert dialog.summary.text() == "180 x 120 pixels"
     file = tmp_path / "picture.png"
-    write_and_wait(qtbot, window, lambda: window.features.pictures.write_picture(dialog, file))
+    write_and_wait(qtbot, window, lambda: window.panel(PictureActions).write_picture(dialog, file))
     values = gray(QImage(str(file)))
     assert values.shape == (120, 180)
     assert np.array_equal(values[1::3, 1::3], data[3])
     dialog.scale_bar.setChecked(True)
-    write_and_wait(qtbot, window, lambda: window.features.pictures.write_picture(dialog, file))
+    write_and_wait(qtbot, window, lambda: window.panel(PictureActions).write_picture(dialog, file))
     with_bar = gray(QImage(str(file)))
     assert not np.array_equal(with_bar, values)
     assert np.array_equal(with_bar[:60], values[:60])
@@ -94,7 +96,7 @@ def test_the_picture_is_copied_to_the_clipboard(
     qtbot: QtBot, open_in_window: OpenInWindow, stack: tuple[Path, np.ndarray]
 ) -> None:
     window = open_stack(qtbot, open_in_window, stack[0])
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 5))
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 5))
     clipboard = QGuiApplication.clipboard()
     assert clipboard is not None
     clipboard.clear()
@@ -114,7 +116,7 @@ def test_a_series_of_pictures_has_one_file_per_slice(
 ) -> None:
     path, data = stack
     window = open_stack(qtbot, open_in_window, path)
-    dialog = window.features.pictures.dialog(movie=True)
+    dialog = window.panel(PictureActions).dialog(movie=True)
     assert dialog is not None
     dialog.part.setCurrentIndex(1)
     dialog.width_box.setValue(60)
@@ -125,12 +127,12 @@ def test_a_series_of_pictures_has_one_file_per_slice(
     dialog.format.setCurrentIndex(dialog.format.findData("png"))
     assert dialog.summary.text() == "60 x 40 pixels, 3 frames"
     directory = tmp_path / "series"
-    write_and_wait(qtbot, window, lambda: window.features.pictures.write_movie(dialog, directory))
+    write_and_wait(qtbot, window, lambda: window.panel(PictureActions).write_movie(dialog, directory))
     files = sorted(directory.iterdir())
     assert [file.name for file in files] == ["series_00001.png", "series_00003.png", "series_00005.png"]
     for file, z in zip(files, (1, 3, 5), strict=True):
         assert np.array_equal(gray(QImage(str(file))), data[z])
-    window.features.pictures.write_movie(dialog, directory)
+    window.panel(PictureActions).write_movie(dialog, directory)
     qtbot.waitUntil(lambda: "exists" in window.outcome.text(), timeout=TIMEOUT_MILLISECONDS)
 
 
@@ -141,21 +143,21 @@ def test_a_corrupt_chunk_does_not_end_a_movie(
     (path / "c" / "3" / "0" / "1").write_bytes(b"corrupt")
     data[3, :20, 20:40] = 0
     window = open_stack(qtbot, open_in_window, path)
-    dialog = window.features.pictures.dialog(movie=True)
+    dialog = window.panel(PictureActions).dialog(movie=True)
     assert dialog is not None
     dialog.part.setCurrentIndex(1)
     dialog.width_box.setValue(60)
     dialog.scale_bar.setChecked(False)
     dialog.format.setCurrentIndex(dialog.format.findData("png"))
     directory = tmp_path / "series"
-    write_and_wait(qtbot, window, lambda: window.features.pictures.write_movie(dialog, directory))
+    write_and_wait(qtbot, window, lambda: window.panel(PictureActions).write_movie(dialog, directory))
     for z, file in enumerate(sorted(directory.iterdir())):
         picture = gray(QImage(str(file)))
         if z == 3:
             assert len(np.unique(picture[:20, 20:40])) == 2  # hatched
             picture[:20, 20:40] = 0
         assert np.array_equal(picture, data[z])
-    window.dimensions.set_position(0, 3)
+    window.panel(Position).dimensions.set_position(0, 3)
     qtbot.waitUntil(
         lambda: "Histogram and automatic contrast" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS
     )
@@ -182,13 +184,13 @@ def test_a_video_has_one_frame_per_slice(
 ) -> None:
     imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
     window = open_stack(qtbot, open_in_window, stack[0])
-    dialog = window.features.pictures.dialog(movie=True)
+    dialog = window.panel(PictureActions).dialog(movie=True)
     assert dialog is not None
     dialog.part.setCurrentIndex(1)
     dialog.width_box.setValue(121)  # odd: H.264 needs a border
     dialog.scale_bar.setChecked(False)
     file = tmp_path / "movie.mp4"
-    write_and_wait(qtbot, window, lambda: window.features.pictures.write_movie(dialog, file))
+    write_and_wait(qtbot, window, lambda: window.panel(PictureActions).write_movie(dialog, file))
     command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-i", str(file), "-f", "rawvideo"]
     done = subprocess.run(
         [*command, "-pix_fmt", "rgb24", "-"], capture_output=True, timeout=TIMEOUT, check=True
@@ -234,7 +236,7 @@ def test_a_picture_of_the_whole_slice_has_the_displayed_orientation(
 ) -> None:
     path, data = stack
     window = open_stack(qtbot, open_in_window, path)
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 3))
     window.canvas.rotate()
     window.canvas.mirror()
     turns, is_mirrored = window.canvas.orientation
@@ -248,6 +250,6 @@ def test_a_picture_of_the_visible_region_has_no_margins(
 ) -> None:
     path, data = stack
     window = open_stack(qtbot, open_in_window, path)
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 3))
     values = written_picture(qtbot, window, tmp_path / "picture.png", 120, "120 x 80 pixels")
     assert np.array_equal(values[1::2, 1::2], data[3])

@@ -26,7 +26,13 @@ from PyQt6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.analysis.readout import LabelReadout, Readout
 from zarrfs_viewer.analysis.shapes import Shape
-from zarrfs_viewer.qt.panels.export_dialog import ExportDialog, file_name
+from zarrfs_viewer.qt.panels.channels.channels import Channels
+from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
+from zarrfs_viewer.qt.panels.labels.labels_panel import Labels
+from zarrfs_viewer.qt.panels.measure.measurements import Measurements
+from zarrfs_viewer.qt.panels.metadata.metadata_editing import Metadata
+from zarrfs_viewer.qt.panels.pictures.export_dialog import ExportDialog, file_name
+from zarrfs_viewer.qt.panels.plate.plate_navigation import Plates
 from zarrfs_viewer.qt.support.plain_text import (
     MAX_DOCUMENT,
     MAX_DOCUMENT_LINE,
@@ -509,15 +515,23 @@ def test_a_window_displays_hostile_text_literally(
     window = open_in_window(path)
     window.resize(1100, 800)
     assert window.width() <= 1100
-    window.panels.setCurrentWidget(window.metadata)
-    window.metadata.tabs.setCurrentWidget(window.metadata.check)
+    window.panels.setCurrentWidget(window.panel(Metadata).panel)
+    window.panel(Metadata).panel.tabs.setCurrentWidget(window.panel(Metadata).panel.check)
     qtbot.waitUntil(
-        lambda: window.metadata.check.messages.topLevelItemCount() > 0, timeout=TIMEOUT_MILLISECONDS
+        lambda: window.panel(Metadata).panel.check.messages.topLevelItemCount() > 0,
+        timeout=TIMEOUT_MILLISECONDS,
     )
-    top = window.tree_panel.model.index(0, 0)
-    window.tree_panel.view.expand(top)
-    qtbot.waitUntil(lambda: window.tree_panel.model.rowCount(top) > 1, timeout=TIMEOUT_MILLISECONDS)
-    for widget in (window.channels, window.labels, window.measure, window.metadata):
+    top = window.panel(Hierarchy).tree.model.index(0, 0)
+    window.panel(Hierarchy).tree.view.expand(top)
+    qtbot.waitUntil(
+        lambda: window.panel(Hierarchy).tree.model.rowCount(top) > 1, timeout=TIMEOUT_MILLISECONDS
+    )
+    for widget in (
+        window.panel(Channels).panel,
+        window.panel(Labels).panel,
+        window.panel(Measurements).measure,
+        window.panel(Metadata).panel,
+    ):
         window.panels.setCurrentWidget(widget)
         assert window.grab().width() == 1100
     texts = assert_harmless(displayed_texts(window))
@@ -530,14 +544,16 @@ def test_plots_tables_and_dialogs_display_hostile_text_literally(
     qtbot: QtBot, open_in_window: Callable[[object], MainWindow], tmp_path: Path, picture: Path
 ) -> None:
     window = open_in_window(hostile_store(tmp_path / "a.zarr", picture))
-    window.panels.setCurrentWidget(window.measure)
+    window.panels.setCurrentWidget(window.panel(Measurements).measure)
     for kind in ("line", "rectangle"):
         shape: Any = Shape(kind, ((2.0, 2.0), (20.0, 20.0)))  # type: ignore[arg-type]
         window.canvas.show_shape(shape)
-        qtbot.waitUntil(lambda: window.measure.text != "", timeout=TIMEOUT_MILLISECONDS)
+        qtbot.waitUntil(lambda: window.panel(Measurements).measure.text != "", timeout=TIMEOUT_MILLISECONDS)
         if kind == "line":  # the next measurement cancels a plot that is not created yet
-            qtbot.waitUntil(lambda: window.measure.plot.is_created, timeout=TIMEOUT_MILLISECONDS)
-        window.measure.text = ""
+            qtbot.waitUntil(
+                lambda: window.panel(Measurements).measure.plot.is_created, timeout=TIMEOUT_MILLISECONDS
+            )
+        window.panel(Measurements).measure.text = ""
         assert window.grab().width() > 0
     plots = [plot for plot in window.findChildren(LazyPlot) if plot.is_created]
     assert plots
@@ -583,13 +599,13 @@ def test_a_plate_displays_hostile_text_literally(
     qtbot: QtBot, window: MainWindow, tmp_path: Path, picture: Path
 ) -> None:
     window.open_location(str(hostile_plate(tmp_path / "p.zarr", picture)))
-    qtbot.waitUntil(lambda: window.plate.table.rowCount() == 1, timeout=TIMEOUT_MILLISECONDS)
-    item = window.plate.table.item(0, 0)
+    qtbot.waitUntil(lambda: window.panel(Plates).plate.table.rowCount() == 1, timeout=TIMEOUT_MILLISECONDS)
+    item = window.panel(Plates).plate.table.item(0, 0)
     assert item is not None
     qtbot.waitUntil(
         lambda: "cannot" in item.toolTip() or "no " in item.toolTip(), timeout=TIMEOUT_MILLISECONDS
     )
-    assert window.plate.grab().width() > 0
+    assert window.panel(Plates).plate.grab().width() > 0
     assert_harmless(displayed_texts(window))
 
 
@@ -597,8 +613,8 @@ def test_an_unreadable_node_displays_its_error(
     qtbot: QtBot, open_in_window: Callable[[object], MainWindow], tmp_path: Path, picture: Path
 ) -> None:
     window = open_in_window(hostile_store(tmp_path / "a.zarr", picture))
-    window.tree_panel.unreadable_node_selected.emit(hostile(picture, "error"))
-    assert "<b>error</b>" in window.metadata.document.toPlainText()
+    window.panel(Hierarchy).tree.unreadable_node_selected.emit(hostile(picture, "error"))
+    assert "<b>error</b>" in window.panel(Metadata).panel.document.toPlainText()
     assert_harmless(displayed_texts(window))
     wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, limits=(0.0, 9.0)))
 
@@ -612,7 +628,7 @@ def test_large_and_deep_metadata_is_displayed(
     attributes = {"deep": deep, "long": list(range(50_000)), "many": {str(n): n for n in range(25_000)}}
     zarrfs.create_array(tmp_path / "a.zarr", data=np.ones((8, 8), "u1"), chunks=(8, 8), attributes=attributes)
     window = open_in_window(tmp_path / "a.zarr")
-    tree = window.metadata.attributes
+    tree = window.panel(Metadata).panel.attributes
     assert [tree.topLevelItem(n).text(0) for n in range(3)] == ["deep", "long", "many"]  # type: ignore[union-attr]
     last = tree.topLevelItem(3)
     assert last is not None
@@ -621,6 +637,6 @@ def test_large_and_deep_metadata_is_displayed(
     assert long is not None
     assert long.text(1).startswith("[0, 1, 2,")
     assert_harmless(displayed_texts(window))
-    window.metadata.search.setText("bottom")
-    window.metadata.go_to("/deep/a/a")
+    window.panel(Metadata).panel.search.setText("bottom")
+    window.panel(Metadata).panel.go_to("/deep/a/a")
     assert tree.currentItem() is not None

@@ -10,7 +10,9 @@ from PyQt6.QtCore import QPoint, QSize, Qt
 from PyQt6.QtGui import QIcon
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.images.dataset import describe
-from zarrfs_viewer.qt.panels.plate_grid import PlateContrast
+from zarrfs_viewer.qt.panels.plate.plate_grid import PlateContrast
+from zarrfs_viewer.qt.panels.plate.plate_navigation import Plates
+from zarrfs_viewer.qt.panels.position.position import Position
 from zarrfs_viewer.qt.panels.thumbnails import THUMBNAIL_SIZE, to_icon
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
@@ -61,7 +63,9 @@ def open_plate(qtbot: QtBot, window: MainWindow, store: Store) -> None:
 
 
 def wait_for_thumbnails(qtbot: QtBot, window: MainWindow) -> None:
-    qtbot.waitUntil(lambda: len(window.plate.thumbnails._requested) > 0, timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(
+        lambda: len(window.panel(Plates).plate.thumbnails._requested) > 0, timeout=TIMEOUT_MILLISECONDS
+    )
     qtbot.waitUntil(lambda: window.session.worker.is_idle, timeout=TIMEOUT_MILLISECONDS)
 
 
@@ -81,7 +85,7 @@ def test_the_overview_fills_the_center_and_fits(
     plate = {"rows": names[0], "columns": names[1], "wells": wells}
     zarrfs.create_group(store, attributes={"ome": {"version": "0.5", "plate": plate}})
     open_plate(qtbot, window, store)
-    overview = window.features.plates.overview
+    overview = window.panel(Plates).overview
     qtbot.waitUntil(overview.isVisible, timeout=TIMEOUT_MILLISECONDS)
     view = overview.view
     qtbot.waitUntil(lambda: view.columnAt(view.width() // 2) >= 0, timeout=TIMEOUT_MILLISECONDS)
@@ -103,7 +107,7 @@ def test_a_double_click_opens_a_well_and_keys_move_between_wells(qtbot: QtBot, w
     store = MemoryStore()
     write_plate(store, 2, 3, fields=3)
     open_plate(qtbot, window, store)
-    plates = window.features.plates
+    plates = window.panel(Plates)
     qtbot.waitUntil(plates.overview.isVisible, timeout=TIMEOUT_MILLISECONDS)
     wait_for_thumbnails(qtbot, window)
     view = plates.overview.view
@@ -129,7 +133,7 @@ def test_a_double_click_opens_a_well_and_keys_move_between_wells(qtbot: QtBot, w
     assert view.currentIndex().row() == 1
     window.actions_by_name["plate"].trigger()
     assert window.panes.isVisible()
-    window.plate.overview.click()
+    window.panel(Plates).plate.overview.click()
     model = view.model()
     assert model is not None
     middle: QPoint = view.visualRect(model.index(0, 2)).center()
@@ -149,11 +153,11 @@ def test_thumbnails_share_their_contrast_and_the_number_of_requests_is_bounded(
     write_plate(memory, 8, 12, has_windows=has_windows)
     store = CountingStore(memory)
     open_plate(qtbot, window, store)
-    qtbot.waitUntil(window.features.plates.overview.isVisible, timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(window.panel(Plates).overview.isVisible, timeout=TIMEOUT_MILLISECONDS)
     wait_for_thumbnails(qtbot, window)
 
     def brightness(row: int, column: int) -> int:
-        item = window.plate.table.item(row, column)
+        item = window.panel(Plates).plate.table.item(row, column)
         assert item is not None
         image = item.icon().pixmap(96, 96).toImage()
         return max(image.pixelColor(x, y).value() for x in range(40, 56) for y in range(40, 56))
@@ -187,7 +191,7 @@ def test_the_first_well_has_the_contrast_of_the_overview(
     open_plate(qtbot, window, store)
     assert not window.notice.isVisible(), "a message covers the names of the columns"
     wait_for_thumbnails(qtbot, window)
-    wait_until_opened(qtbot, window, lambda: window.plate.open_well(0, 0))
+    wait_until_opened(qtbot, window, lambda: window.panel(Plates).plate.open_well(0, 0))
     assert window.intent is not None
     (shared,) = PlateContrast(describe(zarrfs.open(store))).limits()
     assert shared is not None
@@ -199,10 +203,10 @@ def test_auto_contrast_for_each_well_keeps_colours_and_visibility(qtbot: QtBot, 
     store = MemoryStore()
     write_plate(store, 1, 2)
     open_plate(qtbot, window, store)
-    wait_until_opened(qtbot, window, lambda: window.plate.open_well(0, 0))
+    wait_until_opened(qtbot, window, lambda: window.panel(Plates).plate.open_well(0, 0))
     window.session.change_channel(0, colormap="viridis", gamma=0.5, limits=(0.0, 9.0))
     window.actions_by_name["auto_contrast_per_image"].trigger()
-    wait_until_opened(qtbot, window, lambda: window.plate.open_well(0, 1))
+    wait_until_opened(qtbot, window, lambda: window.panel(Plates).plate.open_well(0, 1))
     assert window.intent is not None
     channel = window.intent.channels[0]
     assert (channel.colormap, channel.gamma) == ("viridis", 0.5)
@@ -225,7 +229,7 @@ def test_the_slice_is_kept_in_the_next_series(qtbot: QtBot, window: MainWindow) 
         series = root.create_group(name, attributes={"ome": {"version": "0.5", "multiscales": [image]}})
         series.create_array("0", data=np.ones((depth, 8, 8), "u2"))
     wait_until_opened(qtbot, window, lambda: window.open_location(store))
-    window.image_actions.set_position(0, 7.0)
+    window.panel(Position).set_position(0, 7.0)
     wait_until_opened(qtbot, window, lambda: window.session.open_image("1"))
     assert window.intent is not None
     assert window.intent.position[0] == 7

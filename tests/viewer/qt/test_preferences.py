@@ -12,6 +12,7 @@ from PyQt6.QtGui import QColor, QPalette, QWheelEvent
 from PyQt6.QtWidgets import QApplication, QCheckBox, QDialog, QDialogButtonBox, QWidget
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.images.channels import default_channels
+from zarrfs_viewer.qt.panels.position.position import Position
 from zarrfs_viewer.qt.support.theme import apply_theme
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.qt.window.preferences import MAX_CACHE_MIB, Preferences, PreferencesDialog
@@ -108,7 +109,7 @@ def test_the_dialog_applies_preferences(
     window.preferences.apply(Preferences())  # the palette is shared by all windows
     assert default_channels(data.dtype, (3,), 0, None, None)[0].colormap == "#00FF00"
     qtbot.waitUntil(lambda: tile_thread_count(window) == 2, timeout=TIMEOUT_MILLISECONDS)
-    wait_until_exact(qtbot, window, lambda: window.dimensions.step(-1))
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.step(-1))
 
 
 def brightness(color: QColor) -> float:

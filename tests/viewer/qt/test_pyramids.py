@@ -10,8 +10,8 @@ import pytest
 from PyQt6.QtWidgets import QFileDialog, QMessageBox
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.qt.canvas.painting import stride_text
+from zarrfs_viewer.qt.panels.pyramid_actions import PyramidActions
 from zarrfs_viewer.qt.window.main_window import MainWindow
-from zarrfs_viewer.qt.window.pyramid_actions import PyramidActions
 
 import zarrfs
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_opened

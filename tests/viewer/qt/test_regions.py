@@ -14,7 +14,9 @@ from PyQt6.QtGui import QKeyEvent
 from PyQt6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.analysis.shapes import Shape
-from zarrfs_viewer.qt.panels.regions_panel import RegionsPanel
+from zarrfs_viewer.qt.panels.measure.measurements import Measurements
+from zarrfs_viewer.qt.panels.measure.regions_panel import RegionsPanel
+from zarrfs_viewer.qt.panels.position.position import Position
 from zarrfs_viewer.qt.window.last_session import restore_window, window_state
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
@@ -48,7 +50,7 @@ def click(qtbot: QtBot, window: MainWindow, row: float, column: float) -> None:
 
 
 def list_of(window: MainWindow) -> RegionsPanel:
-    return window.features.regions.panel
+    return window.panel(Measurements).panel
 
 
 def test_a_polygon_is_drawn_with_clicks(qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path) -> None:
@@ -66,7 +68,7 @@ def test_a_polygon_is_drawn_with_clicks(qtbot: QtBot, open_in_window: OpenInWind
     assert shape is not None
     assert not window.canvas.is_drawing
     assert np.allclose(shape.points, points, atol=0.5)
-    qtbot.waitUntil(lambda: bool(window.measure.text), timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(lambda: bool(window.panel(Measurements).measure.text), timeout=TIMEOUT_MILLISECONDS)
     for finish in ("double click", "Enter", "tool"):
         window.canvas.show_shape(None)
         for point in points:
@@ -88,11 +90,11 @@ def test_regions_are_added_measured_selected_and_removed(
     qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path
 ) -> None:
     window = open_in_window(ramp / "one")
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 2))
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 2))
     panel, canvas = list_of(window), window.canvas
     window.actions_by_name["add_region"].trigger()
     assert "no shape" in window.notice.text()
-    window.set_tool("rectangle")
+    window.panel(Measurements).set_tool("rectangle")
     for left in (5.0, 30.0):
         canvas.shape_deselected.emit()
         canvas.show_shape(Shape("rectangle", ((9.5, left - 0.5), (19.5, left + 9.5))))
@@ -104,7 +106,7 @@ def test_regions_are_added_measured_selected_and_removed(
     assert [float(row["mean"]) for row in rows] == [2000 + 145 + 9.5, 2000 + 145 + 34.5]
     assert {row["count"] for row in rows} == {"100"}
     assert {row["z"] for row in rows} == {"2.0"}
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 3))
     qtbot.waitUntil(lambda: "3154.5" in panel.text, timeout=TIMEOUT_MILLISECONDS)
     # A change of the shape changes the selected region.
     canvas.show_shape(Shape("rectangle", ((9.5, 30.5), (19.5, 40.5))))
@@ -157,20 +159,22 @@ def test_regions_remain_on_planes_of_the_same_size(
 def test_the_profile_along_z_is_plotted(qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path) -> None:
     window = open_in_window(ramp / "one")
     window.canvas.show_shape(Shape("rectangle", ((9.5, 4.5), (19.5, 14.5))))
-    qtbot.waitUntil(lambda: "median" in window.measure.text, timeout=TIMEOUT_MILLISECONDS)
-    window.measure.along.setChecked(True)
-    qtbot.waitUntil(lambda: window.measure.text.startswith("z ["), timeout=TIMEOUT_MILLISECONDS)
-    rows = list(csv.reader(io.StringIO(window.measure.text)))[1:]
+    qtbot.waitUntil(lambda: "median" in window.panel(Measurements).measure.text, timeout=TIMEOUT_MILLISECONDS)
+    window.panel(Measurements).measure.along.setChecked(True)
+    qtbot.waitUntil(
+        lambda: window.panel(Measurements).measure.text.startswith("z ["), timeout=TIMEOUT_MILLISECONDS
+    )
+    rows = list(csv.reader(io.StringIO(window.panel(Measurements).measure.text)))[1:]
     assert [float(value) for _, value in rows] == [1000 * z + 145 + 9.5 for z in range(4)]
-    window.measure.along.setChecked(False)
-    qtbot.waitUntil(lambda: "median" in window.measure.text, timeout=TIMEOUT_MILLISECONDS)
+    window.panel(Measurements).measure.along.setChecked(False)
+    qtbot.waitUntil(lambda: "median" in window.panel(Measurements).measure.text, timeout=TIMEOUT_MILLISECONDS)
 
 
 def test_regions_are_saved_to_and_loaded_from_files(
     qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window = open_in_window(ramp / "one")
-    panel, actions = list_of(window), window.features.regions
+    panel, actions = list_of(window), window.panel(Measurements)
     actions.ask_save()
     assert "no regions" in window.notice.text()
     for points in (((2.5, 3.0), (9.0, 12.0)), ((12.5, 3.0), (19.0, 12.0))):
@@ -222,5 +226,5 @@ def test_regions_are_undone_and_are_part_of_the_last_session(
     other = open_in_window(ramp / "two")
     restore_window(other, window_state(window))
     assert list_of(other).by_plane == both
-    wait_until_exact(qtbot, other, lambda: other.dimensions.set_position(0, 2))
+    wait_until_exact(qtbot, other, lambda: other.panel(Position).dimensions.set_position(0, 2))
     assert [region.shape for region in list_of(other).regions] == shapes

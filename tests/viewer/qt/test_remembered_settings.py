@@ -10,6 +10,10 @@ import pytest
 from PyQt6.QtCore import QSettings
 from PyQt6.QtWidgets import QApplication, QDockWidget
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
+from zarrfs_viewer.qt.panels.measure.measurements import Measurements
+from zarrfs_viewer.qt.panels.position.position import Position
+from zarrfs_viewer.qt.panels.second.second_image_view import SecondImageView
 from zarrfs_viewer.qt.window.last_session import LastSession, restore_window, window_state
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.saved_views.window_state import Arrangement, load_windows, save_windows
@@ -55,7 +59,7 @@ def test_settings_are_undone_redone_and_reset(
     start = window.intent
     assert start is not None
     wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, limits=(7.0, 99.0)))
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 3))
     wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, colormap="viridis"))
     changed = window.intent
     for _ in range(3):
@@ -123,7 +127,7 @@ def test_an_image_that_is_opened_again_has_its_settings(
     first = new_window()
     wait_until_opened(qtbot, first, lambda: first.open_location(str(hierarchy / "one")))
     wait_until_exact(qtbot, first, lambda: first.session.change_channel(0, limits=(7.0, 99.0)))
-    wait_until_exact(qtbot, first, lambda: first.dimensions.set_position(0, 3))
+    wait_until_exact(qtbot, first, lambda: first.panel(Position).dimensions.set_position(0, 3))
     changed = first.intent
     wait_until_opened(qtbot, first, lambda: first.open_location(str(hierarchy / "two")))
     assert first.intent is not None
@@ -140,7 +144,7 @@ def test_an_image_with_other_axes_ignores_its_old_settings(
     qtbot: QtBot, open_in_window: OpenInWindow, hierarchy: Path
 ) -> None:
     window = open_in_window(hierarchy / "one")
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 3))
     zarrfs.create_array(hierarchy / "one", data=np.ones((8, 8), "u1"), chunks=(8, 8), overwrite=True)
     wait_until_opened(qtbot, window, lambda: window.open_location(str(hierarchy / "one")))
     assert window.intent is not None
@@ -160,12 +164,12 @@ def test_windows_of_the_last_session_are_restored(
         node = zarrfs.open(str(hierarchy))[inner]
         wait_until_opened(qtbot, window, lambda: window.session.show_node(node, str(hierarchy), inner))
     assert window.intent is not None
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 2))
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 2))
     wait_until_exact(
         qtbot, window, lambda: window.session.change(with_channel(window.intent, 0, colormap="magma"))
     )
     wait_until_exact(qtbot, window, lambda: window.canvas.zoom(3))
-    window.panels.setCurrentWidget(window.measure)
+    window.panels.setCurrentWidget(window.panel(Measurements).measure)
     window.actions_by_name["linked"].setChecked(True)
     intent = window.intent
     state = window_state(window)
@@ -176,10 +180,10 @@ def test_windows_of_the_last_session_are_restored(
     restore_window(restored, last.load()[0])
     qtbot.waitUntil(lambda: restored.intent == intent, timeout=TIMEOUT_MILLISECONDS)
     qtbot.waitUntil(lambda: restored.panes.linked and is_exact(restored), timeout=TIMEOUT_MILLISECONDS)
-    assert restored.panels.currentWidget() is restored.measure
+    assert restored.panels.currentWidget() is restored.panel(Measurements).measure
     assert restored.image is not None
     assert restored.image.name in ("one", "two")
-    assert [item.location for item in restored.tree_panel.model.tops] == [str(hierarchy)]
+    assert [item.location for item in restored.panel(Hierarchy).tree.model.tops] == [str(hierarchy)]
     assert state.view is not None
     assert state.view.viewport is not None
     assert restored.canvas.viewport.center == pytest.approx(state.view.viewport.center)
@@ -197,27 +201,27 @@ def test_the_second_image_of_the_last_session_is_restored(
     window = new_window()
     for location in (two, one):
         wait_until_opened(qtbot, window, lambda location=location: window.open_location(location))
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 2))
-    second = window.features.second.image
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 2))
+    second = window.panel(SecondImageView).image
     with qtbot.waitSignal(second.image_changed, timeout=TIMEOUT_MILLISECONDS):
         second.open(zarrfs.open(two)["two"], two, "two")
     second.arrange(arrangement, 0.75)
     second.change_channel(0, limits=(5.0, 50.0), colormap="magma")
-    window.panels.setCurrentWidget(window.measure)
+    window.panels.setCurrentWidget(window.panel(Measurements).measure)
     intent, state = second.displayed_intent(), window_state(window)
     assert intent is not None
     save_windows(tmp_path / "session.json", [state])
 
     restored = new_window()
     restore_window(restored, *load_windows(tmp_path / "session.json"))
-    second = restored.features.second.image
+    second = restored.panel(SecondImageView).image
     qtbot.waitUntil(
         lambda: second.image is not None and second.frame is not None, timeout=TIMEOUT_MILLISECONDS
     )
     assert second.displayed_intent() == intent
     assert (second.arrangement, second.opacity) == (arrangement, 0.75)
     assert second.canvas.isVisible() == (arrangement == "beside")
-    assert restored.panels.currentWidget() is restored.measure
+    assert restored.panels.currentWidget() is restored.panel(Measurements).measure
     qtbot.waitUntil(lambda: window_state(restored).second == state.second, timeout=TIMEOUT_MILLISECONDS)
 
 

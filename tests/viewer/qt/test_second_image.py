@@ -12,7 +12,10 @@ from PyQt6.QtGui import QColor, QImage, QPainter
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.qt.canvas.painting import PictureOverlay, draw_picture_overlay
 from zarrfs_viewer.qt.canvas.second_image import SecondImage
-from zarrfs_viewer.qt.panels.tree_model import SUMMARY
+from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
+from zarrfs_viewer.qt.panels.hierarchy.tree_model import SUMMARY
+from zarrfs_viewer.qt.panels.position.position import Position
+from zarrfs_viewer.qt.panels.second.second_image_view import SecondImageView
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.state.view_state import Viewport
 
@@ -40,15 +43,15 @@ def open_both(
     """Open the stack "one", and "two" as second image from the menu of the tree."""
     window = open_in_window(path)
     wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, limits=(0.0, 255.0)))
-    model = window.tree_panel.model
+    model = window.panel(Hierarchy).tree.model
     top = model.index(0, 0)
-    window.tree_panel.view.expand(top)
+    window.panel(Hierarchy).tree.view.expand(top)
     qtbot.waitUntil(lambda: model.rowCount(top) == 3, timeout=TIMEOUT_MILLISECONDS)
     item = next(child for child in model.item(top).children or () if child.name == "two")
     model.request(item)
     qtbot.waitUntil(lambda: item.node is not None, timeout=TIMEOUT_MILLISECONDS)
-    actions = {action.text(): action for action in window.tree_panel.menu(item).actions()}
-    second = window.features.second.image
+    actions = {action.text(): action for action in window.panel(Hierarchy).tree.menu(item).actions()}
+    second = window.panel(SecondImageView).image
     with qtbot.waitSignal(second.image_changed, timeout=TIMEOUT_MILLISECONDS):
         actions[title].trigger()
     second.change_channel(0, limits=(0.0, 255.0))
@@ -73,8 +76,8 @@ def drawn_value(window: MainWindow) -> int:
 def test_two_images_are_linked(qtbot: QtBot, open_in_window: OpenInWindow, hierarchy: Path) -> None:
     window, second = open_both(qtbot, open_in_window, hierarchy, "Show beside")
     assert second.canvas.isVisible()
-    assert window.panels.currentWidget() is window.features.second.panel
-    model = window.tree_panel.model
+    assert window.panels.currentWidget() is window.panel(SecondImageView).panel
+    model = window.panel(Hierarchy).tree.model
     names = {child.name: model.index_of(child) for child in model.tops[0].children or ()}
     assert names["one"].data(Qt.ItemDataRole.FontRole).bold()
     assert names["two"].data(Qt.ItemDataRole.FontRole).italic()
@@ -88,7 +91,7 @@ def test_two_images_are_linked(qtbot: QtBot, open_in_window: OpenInWindow, hiera
     )
     assert second.canvas.viewport.center == (15.5, 15.5)
     for z in (4, 1):
-        wait_until_exact(qtbot, window, lambda z=z: window.dimensions.set_position(0, z))
+        wait_until_exact(qtbot, window, lambda z=z: window.panel(Position).dimensions.set_position(0, z))
         qtbot.waitUntil(lambda z=z: second_value(second) == 100 + 10 * z, timeout=TIMEOUT_MILLISECONDS)
     wait_until_exact(qtbot, window, lambda: window.canvas.zoom(4))
     assert second.canvas.viewport.zoom == pytest.approx(window.canvas.viewport.zoom)
@@ -96,9 +99,9 @@ def test_two_images_are_linked(qtbot: QtBot, open_in_window: OpenInWindow, hiera
     assert window.canvas.viewport.zoom == pytest.approx(second.canvas.viewport.zoom)
     second.canvas.stepped.emit(1)
     qtbot.waitUntil(lambda: second_value(second) == 120, timeout=TIMEOUT_MILLISECONDS)
-    window.features.second.panel.remove.click()
+    window.panel(SecondImageView).panel.remove.click()
     assert not second.canvas.isVisible()
-    assert window.panels.indexOf(window.features.second.panel) < 0
+    assert window.panels.indexOf(window.panel(SecondImageView).panel) < 0
 
 
 def test_the_second_image_has_the_settings_that_were_changed_before(
@@ -107,7 +110,7 @@ def test_the_second_image_has_the_settings_that_were_changed_before(
     window = open_in_window(hierarchy / "two")
     wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, colormap="magma", gamma=2.0))
     wait_until_opened(qtbot, window, lambda: window.open_location(str(hierarchy / "one")))
-    second = window.features.second.image
+    second = window.panel(SecondImageView).image
     with qtbot.waitSignal(second.image_changed, timeout=TIMEOUT_MILLISECONDS):
         second.open(zarrfs.open(str(hierarchy))["two"], str(hierarchy), "two")
     assert second.intent is not None
@@ -134,8 +137,8 @@ def test_the_second_image_is_blended(
 ) -> None:
     window, second = open_both(qtbot, open_in_window, hierarchy, "Show over the image")
     assert not second.canvas.isVisible()
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
-    panel = window.features.second.panel
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 3))
+    panel = window.panel(SecondImageView).panel
     panel.arrangement.setCurrentIndex(panel.arrangement.findData(arrangement))
     panel.arrangement.activated.emit(panel.arrangement.currentIndex())
     panel.opacity.setValue(round(100 * opacity))
@@ -189,7 +192,7 @@ def test_a_difference_of_equal_pictures_is_black_at_first(
 ) -> None:
     window, second = open_both(qtbot, open_in_window, hierarchy, "Show over the image")
     assert second.opacity == 0.5
-    panel = window.features.second.panel
+    panel = window.panel(SecondImageView).panel
     for name, opacity in (("difference", 1.0), ("translucent", 0.5), ("minimum", 1.0)):
         panel.arrangement.setCurrentIndex(panel.arrangement.findData(name))
         panel.arrangement.activated.emit(panel.arrangement.currentIndex())

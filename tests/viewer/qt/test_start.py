@@ -14,6 +14,8 @@ from PyQt6.QtTest import QTest
 from PyQt6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.qt.panels.channels.channels import Channels
+from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
 from zarrfs_viewer.qt.window.application import open_window
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.state.view_state import ViewIntent, Viewport
@@ -80,8 +82,14 @@ def test_what_the_user_does_before_the_window_is_complete_is_done_afterwards(
     assert asked == []
     wait_until_complete(qtbot, incomplete)
     assert asked == ["folder"]
-    qtbot.waitUntil(lambda: len(incomplete.tree_panel.model.tops) == 3, timeout=TIMEOUT_MILLISECONDS)
-    assert [item.name for item in incomplete.tree_panel.model.tops] == ["a.zarr", "b.zarr", "c.zarr"]
+    qtbot.waitUntil(
+        lambda: len(incomplete.panel(Hierarchy).tree.model.tops) == 3, timeout=TIMEOUT_MILLISECONDS
+    )
+    assert [item.name for item in incomplete.panel(Hierarchy).tree.model.tops] == [
+        "a.zarr",
+        "b.zarr",
+        "c.zarr",
+    ]
 
 
 def test_an_incomplete_window_can_be_closed(qtbot: QtBot, settings: QSettings) -> None:
@@ -163,7 +171,7 @@ def test_no_control_is_a_window_for_a_moment(
     qapp.installEventFilter(shown)
     wait_until_complete(qtbot, incomplete)
     wait_until_opened(qtbot, incomplete, lambda: incomplete.open_location(str(cells)))
-    qtbot.waitUntil(lambda: bool(incomplete.channels.rows), timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(lambda: bool(incomplete.panel(Channels).panel.rows), timeout=TIMEOUT_MILLISECONDS)
     qapp.removeEventFilter(shown)
     assert shown.names == []
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.panels.position.position import Position
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.state.view_state import with_level_lock
 
@@ -67,7 +68,7 @@ def test_each_step_changes_the_picture_and_reaches_every_slice_of_the_level(
     window = open_in_window(pyramid)
     assert window.intent is not None
     wait_until_exact(qtbot, window, lambda: window.session.change(with_level_lock(window.intent, level)))
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(1, 0))
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(1, 0))
     assert window.image is not None
     depth = window.image.levels[level].shape[1]
     seen = [shown_value(window)]
@@ -76,12 +77,12 @@ def test_each_step_changes_the_picture_and_reaches_every_slice_of_the_level(
         seen.append(shown_value(window))
     assert len(set(seen)) == depth
     assert seen == sorted(seen)
-    window.dimensions.step(1)
+    window.panel(Position).dimensions.step(1)
     assert shown_value(window) == seen[-1]
     for _ in range(depth - 1):
         wait_until_exact(qtbot, window, window.actions_by_name["previous_slice"].trigger)
     assert shown_value(window) == seen[0]
-    label = window.dimensions._labels[1].text()
+    label = window.panel(Position).dimensions._labels[1].text()
     assert (f"step {2**level}" in label) == (level > 0)
 
 
@@ -106,7 +107,7 @@ def test_playback_at_the_end(
     open_in_window: OpenInWindow, pyramid: Path, repeat: str, expected: list[int]
 ) -> None:
     window = open_in_window(pyramid)
-    panel = window.dimensions
+    panel = window.panel(Position).dimensions
     panel.is_ready_for_next = lambda: True
     panel.repeat.setCurrentIndex(panel.repeat.findData(repeat))
     panel._buttons[0].setChecked(True)
@@ -120,6 +121,6 @@ def test_playback_at_the_end(
 
 
 def test_the_speed_of_playback_is_the_interval(open_in_window: OpenInWindow, pyramid: Path) -> None:
-    panel = open_in_window(pyramid).dimensions
+    panel = open_in_window(pyramid).panel(Position).dimensions
     panel.rate.setValue(25)
     assert panel._timer.interval() == 40

@@ -17,7 +17,13 @@ from PyQt6.QtGui import QGuiApplication, QImage
 from PyQt6.QtWidgets import QDialog, QFileDialog, QInputDialog
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.analysis.shapes import Shape
-from zarrfs_viewer.qt.panels.export_dialog import ExportDialog
+from zarrfs_viewer.qt.panels.channels.channels import Channels
+from zarrfs_viewer.qt.panels.log_panel import Messages
+from zarrfs_viewer.qt.panels.measure.measurements import Measurements
+from zarrfs_viewer.qt.panels.metadata.metadata_editing import Metadata
+from zarrfs_viewer.qt.panels.pictures.export_dialog import ExportDialog
+from zarrfs_viewer.qt.panels.pictures.picture_actions import PictureActions
+from zarrfs_viewer.qt.panels.position.position import Position
 from zarrfs_viewer.qt.window.application import open_window
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.state.view_state import Projection
@@ -73,13 +79,13 @@ def test_a_line_profile_is_measured_and_copied(
 ) -> None:
     window = open_in_window(ramp)
     window.actions_by_name["line"].trigger()
-    assert window.panels.currentWidget() is window.measure
+    assert window.panels.currentWidget() is window.panel(Measurements).measure
     drag(qtbot, window, at(window, 10, 5), at(window, 10, 45))
     shape = window.canvas.shape
     assert shape is not None
     assert shape.kind == "line"
-    qtbot.waitUntil(lambda: bool(window.measure.text), timeout=TIMEOUT_MILLISECONDS)
-    rows = table(window.measure.text)
+    qtbot.waitUntil(lambda: bool(window.panel(Measurements).measure.text), timeout=TIMEOUT_MILLISECONDS)
+    rows = table(window.panel(Measurements).measure.text)
     values = np.array([float(list(row.values())[1]) for row in rows])
     position = window.intent.position[0] if window.intent is not None else 0
     expected = 1000 * position + 10 * shape.start[0] + np.linspace(shape.start[1], shape.end[1], len(rows))
@@ -88,7 +94,7 @@ def test_a_line_profile_is_measured_and_copied(
     window.actions_by_name["copy_csv"].trigger()
     clipboard = QGuiApplication.clipboard()
     assert clipboard is not None
-    assert clipboard.text() == window.measure.text
+    assert clipboard.text() == window.panel(Measurements).measure.text
 
 
 @pytest.mark.parametrize("kind", ["rectangle", "ellipse"])
@@ -96,13 +102,13 @@ def test_region_statistics_are_measured(
     kind: str, qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path
 ) -> None:
     window = open_in_window(ramp)
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 2))
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 2))
     window.actions_by_name[kind].trigger()
     window.canvas.show_shape(
         Shape("rectangle" if kind == "rectangle" else "ellipse", ((9.6, 4.6), (20.4, 25.4)))
     )
-    qtbot.waitUntil(lambda: bool(window.measure.text), timeout=TIMEOUT_MILLISECONDS)
-    (row,) = table(window.measure.text)
+    qtbot.waitUntil(lambda: bool(window.panel(Measurements).measure.text), timeout=TIMEOUT_MILLISECONDS)
+    (row,) = table(window.panel(Measurements).measure.text)
     data = zarrfs.open(ramp)[2]
     y, x = np.indices(data.shape)
     inside = (abs(y - 15) <= 5.4) & (abs(x - 15) <= 10.4)
@@ -110,10 +116,10 @@ def test_region_statistics_are_measured(
         inside = ((y - 15) / 5.4) ** 2 + ((x - 15) / 10.4) ** 2 <= 1
     assert int(row["count"]) == inside.sum()
     assert float(row["mean"]) == pytest.approx(data[inside].mean())
-    before = window.measure.text
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
-    qtbot.waitUntil(lambda: window.measure.text != before, timeout=TIMEOUT_MILLISECONDS)
-    (again,) = table(window.measure.text)
+    before = window.panel(Measurements).measure.text
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 3))
+    qtbot.waitUntil(lambda: window.panel(Measurements).measure.text != before, timeout=TIMEOUT_MILLISECONDS)
+    (again,) = table(window.panel(Measurements).measure.text)
     assert float(again["mean"]) == pytest.approx(data[inside].mean() + 1000)
 
 
@@ -121,7 +127,7 @@ def test_shapes_are_moved_resized_saved_and_deleted(
     qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path, tmp_path: Path
 ) -> None:
     window = open_in_window(ramp)
-    window.set_tool("rectangle")
+    window.panel(Measurements).set_tool("rectangle")
     drag(qtbot, window, at(window, 10, 10), at(window, 20, 30))
     first = window.canvas.shape
     assert first is not None
@@ -134,18 +140,18 @@ def test_shapes_are_moved_resized_saved_and_deleted(
     assert third is not None
     assert third.start == second.start
     assert np.allclose(third.end, (35, 50), atol=0.5)
-    qtbot.waitUntil(lambda: bool(window.measure.text), timeout=TIMEOUT_MILLISECONDS)
-    window.measure.write_csv(tmp_path / "numbers.csv")
+    qtbot.waitUntil(lambda: bool(window.panel(Measurements).measure.text), timeout=TIMEOUT_MILLISECONDS)
+    window.panel(Measurements).measure.write_csv(tmp_path / "numbers.csv")
     qtbot.waitUntil(lambda: "numbers.csv" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
-    assert (tmp_path / "numbers.csv").read_bytes() == window.measure.text.encode()
-    assert "\r" not in window.measure.text
-    assert window.measure.text.endswith("\n")
-    window.measure.write_csv(tmp_path / "nowhere" / "numbers.csv")
+    assert (tmp_path / "numbers.csv").read_bytes() == window.panel(Measurements).measure.text.encode()
+    assert "\r" not in window.panel(Measurements).measure.text
+    assert window.panel(Measurements).measure.text.endswith("\n")
+    window.panel(Measurements).measure.write_csv(tmp_path / "nowhere" / "numbers.csv")
     qtbot.waitUntil(lambda: "cannot be written" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
     window.actions_by_name["delete_shape"].trigger()
     assert window.canvas.shape is None
-    assert not window.measure.text
-    window.set_tool("move")
+    assert not window.panel(Measurements).measure.text
+    window.panel(Measurements).set_tool("move")
     before = window.canvas.viewport.center
     drag(qtbot, window, at(window, 10, 10), at(window, 20, 30))
     assert window.canvas.shape is None
@@ -156,8 +162,8 @@ def test_the_slab_action_cycles_through_the_projections(
     qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path
 ) -> None:
     window = open_in_window(ramp)
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 2))
-    window.dimensions.thickness.setValue(3)
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 2))
+    window.panel(Position).dimensions.thickness.setValue(3)
     wait_until_exact(qtbot, window, window.actions_by_name["slab"].trigger)
     assert window.intent is not None
     assert window.intent.projection == Projection(0, "max", 3.0)
@@ -196,7 +202,7 @@ def test_linked_panes_share_position_and_zoom(qtbot: QtBot, open_in_window: Open
     below.canvas.clicked.emit(4.2, 17.8)
     assert window.intent is not None
     assert window.intent.position == (4.0, window.intent.position[1], 18.0)
-    assert window.dimensions._sliders[0].value() == 4
+    assert window.panel(Position).dimensions._sliders[0].value() == 4
     # Zooming one pane zooms all panes around the same point of the shared axes.
     window.canvas.zoom(2)
     viewports = [pane.canvas.viewport for pane in window.panes.all]
@@ -273,10 +279,10 @@ def test_linked_panes_require_a_third_axis(
 def test_missing_chunks_are_hatched(qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path) -> None:
     window = open_in_window(ramp)
     window.actions_by_name["chunks"].trigger()
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 5))
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 5))
     qtbot.waitUntil(lambda: len(window.canvas.layers.missing) == 1, timeout=TIMEOUT_MILLISECONDS)
     assert window.canvas.layers.missing[0] == (-0.5, 29.5, 39.5, 59.5)
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 1))
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 1))
     qtbot.waitUntil(lambda: window.canvas.layers.missing == (), timeout=TIMEOUT_MILLISECONDS)
 
 
@@ -293,7 +299,7 @@ def test_every_export_format_contains_the_selected_values(
     qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window = open_in_window(ramp)
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 3))
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 3))
     window.canvas.show_shape(Shape("rectangle", ((3.5, 9.5), (13.5, 29.5))))
     data = zarrfs.open(ramp)[...]
     part = data[3:4, 4:14, 10:30]
@@ -303,17 +309,17 @@ def test_every_export_format_contains_the_selected_values(
         monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, file=file: (str(file), ""))
         dialog = chosen(window, "Drawn region", form)
         assert window.intent is not None
-        with qtbot.waitSignal(window.exporter.finished, timeout=TIMEOUT_MILLISECONDS):
-            window.exporter.ask(dialog, window.intent)
+        with qtbot.waitSignal(window.panel(PictureActions).exporter.finished, timeout=TIMEOUT_MILLISECONDS):
+            window.panel(PictureActions).exporter.ask(dialog, window.intent)
         dialog.deleteLater()
     assert np.array_equal(np.load(tmp_path / "part.npy"), part)
     assert np.array_equal(tifffile.imread(tmp_path / "part.ome.tif").reshape(part.shape), part)
     assert np.array_equal(zarrfs.open(tmp_path / "part.ome.zarr", "0")[...], part)
     assert QImage(str(tmp_path / "part.png")).size().width() == 20
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a: (str(tmp_path / "all.npy"), ""))
-    with qtbot.waitSignal(window.exporter.finished, timeout=TIMEOUT_MILLISECONDS):
+    with qtbot.waitSignal(window.panel(PictureActions).exporter.finished, timeout=TIMEOUT_MILLISECONDS):
         dialog = chosen(window, "All slices", "npy")
-        window.exporter.ask(dialog, window.intent)
+        window.panel(PictureActions).exporter.ask(dialog, window.intent)
     assert np.array_equal(np.load(tmp_path / "all.npy"), data)
 
 
@@ -331,7 +337,7 @@ def test_an_impossible_export_shows_the_reason(
     assert save.isEnabled()
     assert "6 x 40 x 60" in dialog.summary.text()
     assert window.intent is not None
-    window.exporter.write(dialog.choice(), tmp_path / "no" / "where.npy", window.intent)
+    window.panel(PictureActions).exporter.write(dialog.choice(), tmp_path / "no" / "where.npy", window.intent)
     qtbot.waitUntil(lambda: "cannot be written" in window.outcome.text(), timeout=TIMEOUT_MILLISECONDS)
 
 
@@ -342,8 +348,8 @@ def test_a_cancelled_export_leaves_no_file(
     dialog = chosen(window, "All slices", "npy")
     qtbot.addWidget(dialog)
     assert window.intent is not None
-    window.exporter.write(dialog.choice(), tmp_path / "x.npy", window.intent)
-    window.exporter.close()
+    window.panel(PictureActions).exporter.write(dialog.choice(), tmp_path / "x.npy", window.intent)
+    window.panel(PictureActions).exporter.close()
     qtbot.waitUntil(lambda: bool(window.notice.text() or window.outcome.text()), timeout=TIMEOUT_MILLISECONDS)
     stopped = "cancelled" in window.notice.text()
     assert stopped or "Exported" in window.outcome.text()
@@ -355,7 +361,7 @@ def test_views_are_saved_opened_and_deleted(
     qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window = open_in_window(ramp)
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 4))
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 4))
     wait_until_exact(
         qtbot, window, lambda: window.session.change_channel(0, colormap="magma", limits=(5.0, 900.0))
     )
@@ -388,7 +394,7 @@ def test_views_are_saved_opened_and_deleted(
 
 def test_a_link_restores_the_view(qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path) -> None:
     window = open_in_window(ramp)
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 1))
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 1))
     wait_until_exact(qtbot, window, lambda: window.canvas.zoom(2))
     intent, viewport = window.intent, window.canvas.viewport
     window.actions_by_name["copy_link"].trigger()
@@ -423,20 +429,22 @@ def test_a_view_that_does_not_fit_the_image_is_reported(
 def test_the_log_contains_messages_and_engine_warnings(qtbot: QtBot, window: MainWindow) -> None:
     window.session.show_message("an information")
     window.session.show_message("a warning", True)
-    assert window.log.messages.count() == 2
+    assert window.panel(Messages).log.messages.count() == 2
     assert window.status.warnings.isVisible()
     record = logging.LogRecord("zarrfs", logging.WARNING, "", 0, "from the engine", None, None)
-    thread = threading.Thread(target=lambda: window.side.log_handler.handle(record))
+    thread = threading.Thread(target=lambda: window.panel(Messages).handler.handle(record))
     thread.start()
     thread.join()
-    qtbot.waitUntil(lambda: "from the engine" in window.log.text(), timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(
+        lambda: "from the engine" in window.panel(Messages).log.text(), timeout=TIMEOUT_MILLISECONDS
+    )
     window.actions_by_name["messages"].trigger()
-    assert window.side.log_dock.isVisible()
-    window.log.copy()
+    assert window.panel(Messages).dock.isVisible()
+    window.panel(Messages).log.copy()
     clipboard = QGuiApplication.clipboard()
     assert clipboard is not None
     assert "a warning" in clipboard.text()
-    window.log.clear()
+    window.panel(Messages).log.clear()
     assert not window.status.warnings.isVisible()
 
 
@@ -446,7 +454,7 @@ def test_the_component_of_complex_values_can_be_selected(
     data = (np.indices((20, 30)).sum(0) * np.exp(1j * np.linspace(0, 3, 30))).astype("c8")
     zarrfs.create_array(tmp_path / "c.zarr", data=data, chunks=(20, 30))
     window = open_in_window(tmp_path / "c.zarr")
-    box = window.channels.rows[0].component
+    box = window.panel(Channels).panel.rows[0].component
     assert box.isVisibleTo(window)
     before = window.canvas.frame.pixels.copy()  # type: ignore[union-attr]
     box.setCurrentText("phase")
@@ -460,12 +468,14 @@ def test_the_histogram_covers_the_slice_or_the_stack(
     qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path
 ) -> None:
     window = open_in_window(ramp)
-    qtbot.waitUntil(lambda: window.channels._histogram is not None, timeout=TIMEOUT_MILLISECONDS)
-    first = window.channels._histogram
+    qtbot.waitUntil(lambda: window.panel(Channels).panel._histogram is not None, timeout=TIMEOUT_MILLISECONDS)
+    first = window.panel(Channels).panel._histogram
     assert first is not None
-    window.channels.volume.setChecked(True)
-    qtbot.waitUntil(lambda: window.channels._histogram is not first, timeout=TIMEOUT_MILLISECONDS)
-    stack = window.channels._histogram
+    window.panel(Channels).panel.volume.setChecked(True)
+    qtbot.waitUntil(
+        lambda: window.panel(Channels).panel._histogram is not first, timeout=TIMEOUT_MILLISECONDS
+    )
+    stack = window.panel(Channels).panel._histogram
     assert stack is not None
     assert stack.edges[-1] - stack.edges[0] > first.edges[-1] - first.edges[0]
 
@@ -480,16 +490,16 @@ def test_the_gui_thread_does_not_access_the_store(qtbot: QtBot, window: MainWind
     threads: set[int] = set()
     store = LatencyStore(LocalStore(ramp), lambda operation, key: threads.add(threading.get_ident()))
     wait_until_opened(qtbot, window, lambda: window.open_location(store))
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 4))
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 4))
     window.actions_by_name["chunks"].trigger()
     window.actions_by_name["linked"].trigger()
-    window.contrast.auto_contrast()
-    window.channels.volume.setChecked(True)
-    window.panels.setCurrentWidget(window.metadata)
+    window.panel(Channels).contrast.auto_contrast()
+    window.panel(Channels).panel.volume.setChecked(True)
+    window.panels.setCurrentWidget(window.panel(Metadata).panel)
     for row in range(4):
-        window.metadata.tabs.setCurrentIndex(row)
+        window.panel(Metadata).panel.tabs.setCurrentIndex(row)
     window.canvas.show_shape(Shape("line", ((1.0, 1.0), (20.0, 30.0))))
-    wait_until_exact(qtbot, window, window.image_actions.show_next_axes)
+    wait_until_exact(qtbot, window, window.panel(Position).show_next_axes)
     qtbot.waitUntil(lambda: not window.status.busy.isVisible(), timeout=TIMEOUT_MILLISECONDS)
     assert threads
     assert threading.get_ident() not in threads

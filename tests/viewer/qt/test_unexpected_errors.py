@@ -7,6 +7,7 @@ import sys
 import pytest
 from PyQt6.QtCore import QTimer
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.panels.log_panel import Messages
 from zarrfs_viewer.qt.support.unexpected_errors import UnexpectedErrorsAreReported
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
@@ -25,7 +26,9 @@ def test_an_exception_in_the_event_loop_is_reported(
     before = sys.excepthook
     with UnexpectedErrorsAreReported():
         QTimer.singleShot(0, fail)
-        qtbot.waitUntil(lambda: "a fault of the viewer" in window.log.text(), timeout=TIMEOUT_MILLISECONDS)
+        qtbot.waitUntil(
+            lambda: "a fault of the viewer" in window.panel(Messages).log.text(), timeout=TIMEOUT_MILLISECONDS
+        )
     assert sys.excepthook is before
     assert "unexpected error in the viewer: ValueError" in caplog.text
     assert "Traceback" in capsys.readouterr().err

@@ -12,8 +12,11 @@ from PyQt6.QtCore import QItemSelectionModel, Qt
 from PyQt6.QtGui import QFontMetrics, QGuiApplication
 from PyQt6.QtWidgets import QTableWidgetItem
 from pytestqt.qtbot import QtBot
-from zarrfs_viewer.qt.panels.neighbourhood_panel import NeighbourhoodTable
-from zarrfs_viewer.qt.panels.values_view import PageModel, ValuesView
+from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
+from zarrfs_viewer.qt.panels.position.position import Position
+from zarrfs_viewer.qt.panels.values.neighbourhood_panel import NeighbourhoodTable
+from zarrfs_viewer.qt.panels.values.values_page import Values
+from zarrfs_viewer.qt.panels.values.values_view import PageModel, ValuesView
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
@@ -26,11 +29,11 @@ QT_HORIZONTAL = Qt.Orientation.Horizontal
 
 def open_values(qtbot: QtBot, window: MainWindow, path: Path) -> None:
     window.open_location(str(path))
-    view = window.features.values.view
+    view = window.panel(Values).view
     qtbot.waitUntil(
         lambda: view.model.page is not None or bool(view.number.text()), timeout=TIMEOUT_MILLISECONDS
     )
-    assert window.features.values.is_shown
+    assert window.panel(Values).is_shown
     assert not window.notice.isVisible()
 
 
@@ -64,8 +67,8 @@ def test_arrays_of_rank_1_strings_and_tables_are_shown(
 ) -> None:
     zarrfs.create_array(tmp_path / "a.zarr", data=data, **options)
     open_values(qtbot, window, tmp_path / "a.zarr")
-    view = window.features.values.view
-    top = window.tree_panel.model.index(0, 0)
+    view = window.panel(Values).view
+    top = window.panel(Hierarchy).tree.model.index(0, 0)
     assert top.data(Qt.ItemDataRole.FontRole).bold()
     assert view.model.rowCount() == len(data)
     if data.dtype.names:
@@ -85,7 +88,7 @@ def test_arrays_of_rank_1_strings_and_tables_are_shown(
 def show_table(qtbot: QtBot, window: MainWindow) -> ValuesView:
     """Show the values of the displayed picture as a table."""
     window.actions_by_name["values"].trigger()
-    view = window.features.values.view
+    view = window.panel(Values).view
     qtbot.waitUntil(lambda: view.model.page is not None, timeout=TIMEOUT_MILLISECONDS)
     return view
 
@@ -130,7 +133,7 @@ def test_painting_a_wide_table_costs_as_much_with_all_cells_selected(
 def test_a_number_is_shown(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     zarrfs.create_array(tmp_path / "a.zarr", data=np.float64(0.1) + 0.2)
     open_values(qtbot, window, tmp_path / "a.zarr")
-    assert window.features.values.view.number.text() == "0.30000000000000004"
+    assert window.panel(Values).view.number.text() == "0.30000000000000004"
 
 
 def test_an_image_is_shown_as_a_table_and_as_a_picture_again(
@@ -139,7 +142,7 @@ def test_an_image_is_shown_as_a_table_and_as_a_picture_again(
     data = np.arange(3 * 20 * 30, dtype="u2").reshape(3, 20, 30)
     zarrfs.create_array(tmp_path / "a.zarr", data=data, dimension_names=["z", "y", "x"])
     window = open_in_window(tmp_path / "a.zarr")
-    values = window.features.values
+    values = window.panel(Values)
     assert not values.is_shown
     window.actions_by_name["values"].trigger()
     view = values.view
@@ -159,7 +162,7 @@ def test_the_values_around_the_pointer_follow_the_slice(
     zarrfs.create_array(tmp_path / "a.zarr", data=data, dimension_names=["z", "y", "x"])
     window = open_in_window(tmp_path / "a.zarr")
     window.actions_by_name["neighbourhood"].trigger()
-    panel = window.features.values.neighbourhood
+    panel = window.panel(Values).neighbourhood
     assert panel.isVisible()
 
     def current() -> str:
@@ -168,9 +171,9 @@ def test_the_values_around_the_pointer_follow_the_slice(
 
     window.canvas.pointed.emit((7.0, 11.0))
     qtbot.waitUntil(lambda: current() == str(data[1, 7, 11]), timeout=TIMEOUT_MILLISECONDS)
-    wait_until_exact(qtbot, window, lambda: window.dimensions.set_position(0, 2))
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 2))
     qtbot.waitUntil(lambda: current() == str(data[2, 7, 11]), timeout=TIMEOUT_MILLISECONDS)
-    window.features.values.dock.close()
+    window.panel(Values).dock.close()
     assert not window.actions_by_name["neighbourhood"].isChecked()
 
 
@@ -181,7 +184,7 @@ def test_times_around_the_pointer_are_not_cut(
     zarrfs.create_array(tmp_path / "a.zarr", data=data, dimension_names=["y", "x"])
     window = open_in_window(tmp_path / "a.zarr")
     window.actions_by_name["neighbourhood"].trigger()
-    table = window.features.values.neighbourhood.table
+    table = window.panel(Values).neighbourhood.table
     window.canvas.pointed.emit((7.0, 11.0))
     qtbot.waitUntil(lambda: table.currentItem() is not None, timeout=TIMEOUT_MILLISECONDS)
     item = table.currentItem()
@@ -222,9 +225,9 @@ def test_a_string_array_of_a_group_is_displayed_on_activation(
     )
     window = open_in_window(tmp_path / "g.zarr")
     window.session.show_node(names, str(tmp_path / "g.zarr"), "names")
-    view = window.features.values.view
+    view = window.panel(Values).view
     qtbot.waitUntil(lambda: view.model.page is not None, timeout=TIMEOUT_MILLISECONDS)
-    assert window.features.values.is_shown
+    assert window.panel(Values).is_shown
 
 
 def test_the_columns_of_a_wide_table_fit_their_values_without_measuring_every_cell(
@@ -242,9 +245,9 @@ def test_the_columns_of_a_wide_table_fit_their_values_without_measuring_every_ce
         return original(model, *arguments)
 
     monkeypatch.setattr(PageModel, "data", data)
-    view = window.features.values.view
+    view = window.panel(Values).view
     view.hide()  # painting asks for values too
-    window.features.values.view.show_array(window.features.values._array(), "a")
+    window.panel(Values).view.show_array(window.panel(Values)._array(), "a")
     qtbot.waitUntil(lambda: view.model.page is not None, timeout=TIMEOUT_MILLISECONDS)
     assert len(calls) < 1000
     widths = {view.table.columnWidth(column) for column in (0, 100, 399)}
@@ -260,7 +263,7 @@ def test_the_curve_of_another_array_is_shown_completely(
     group.create_array("short", data=np.arange(30, dtype="f8"))
     long = np.concatenate([np.linspace(0, 500, 4000), [np.nan, np.inf]])
     group.create_array("long", data=long)
-    view = window.features.values.view
+    view = window.panel(Values).view
     for name, length, top in (("short", 30, 29.0), ("long", 4002, 500.0)):
         open_values(qtbot, window, tmp_path / "a.zarr" / name)
         qtbot.waitUntil(lambda n=length: view.model.rowCount() == n, timeout=TIMEOUT_MILLISECONDS)

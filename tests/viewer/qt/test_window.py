@@ -17,7 +17,11 @@ from PyQt6.QtGui import QDropEvent, QImage
 from PyQt6.QtWidgets import QDockWidget, QLabel, QMenu
 from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
-from zarrfs_viewer.qt.window.actions import CommandPalette, KeyHelp, key_help
+from zarrfs_viewer.qt.panels.channels.channels import Channels
+from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
+from zarrfs_viewer.qt.panels.metadata.metadata_editing import Metadata
+from zarrfs_viewer.qt.panels.position.position import Position
+from zarrfs_viewer.qt.window.command_palette import CommandPalette, KeyHelp, key_help
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
@@ -59,9 +63,9 @@ def test_an_image_is_displayed_with_its_channels(
 ) -> None:
     window = open_in_window(stack)
     assert window.image is not None
-    assert len(window.channels.rows) == 3
+    assert len(window.panel(Channels).panel.rows) == 3
     assert pixels(window).any()
-    assert window.dimensions.axes == (1,)
+    assert window.panel(Position).dimensions.axes == (1,)
     assert stack.name in window.windowTitle() or window.image.name in window.windowTitle()
     assert not window.notice.isVisible()
     image = window.canvas.grab().toImage()
@@ -77,7 +81,7 @@ def test_displayed_slices_match_the_data(qtbot: QtBot, open_in_window: OpenInWin
     wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, limits=(0.0, 255.0)))
     for z in (0, 4, 2):
         if window.intent is not None and window.intent.position[0] != z:
-            wait_until_exact(qtbot, window, lambda z=z: window.dimensions.set_position(0, z))
+            wait_until_exact(qtbot, window, lambda z=z: window.panel(Position).dimensions.set_position(0, z))
         middle = pixels(window)[pixels(window).shape[0] // 2, pixels(window).shape[1] // 2]
         assert abs(int(middle & 0xFF) - 50 * z) <= 1
 
@@ -87,10 +91,10 @@ def test_channels_are_changed_from_their_controls(
 ) -> None:
     window = open_in_window(stack)
     before = pixels(window).copy()
-    row = window.channels.rows[0]
+    row = window.panel(Channels).panel.rows[0]
     wait_until_exact(qtbot, window, lambda: row.visible.setChecked(False))
     assert not np.array_equal(pixels(window), before)
-    wait_until_exact(qtbot, window, lambda: window.channels.rows[1].solo.setChecked(True))
+    wait_until_exact(qtbot, window, lambda: window.panel(Channels).panel.rows[1].solo.setChecked(True))
     assert window.intent is not None
     assert len(window.intent.shown_channels) == 1
     wait_until_exact(qtbot, window, lambda: row.gamma.setValue(2.0))
@@ -98,7 +102,7 @@ def test_channels_are_changed_from_their_controls(
     wait_until_exact(qtbot, window, lambda: row.low.setValue(17))
     assert window.intent.channels[0].limits is not None
     assert window.intent.channels[0].limits[0] == 17
-    wait_until_exact(qtbot, window, window.contrast.auto_contrast)
+    wait_until_exact(qtbot, window, window.panel(Channels).contrast.auto_contrast)
 
 
 def test_zoom_pan_and_fit_change_the_viewport(
@@ -122,11 +126,11 @@ def test_the_next_axes_action_cycles_through_the_axis_pairs(
     window = open_in_window(stack)
     assert window.intent is not None
     first = window.intent.displayed
-    wait_until_exact(qtbot, window, window.image_actions.show_next_axes)
+    wait_until_exact(qtbot, window, window.panel(Position).show_next_axes)
     assert window.intent.displayed != first
-    assert window.dimensions.axes != (1,)
+    assert window.panel(Position).dimensions.axes != (1,)
     for _ in range(2):
-        wait_until_exact(qtbot, window, window.image_actions.show_next_axes)
+        wait_until_exact(qtbot, window, window.panel(Position).show_next_axes)
     assert window.intent.displayed == first
 
 
@@ -144,7 +148,7 @@ def test_activating_a_node_in_the_tree_displays_its_image_and_metadata(
     qtbot: QtBot, open_in_window: OpenInWindow, stack: Path
 ) -> None:
     window = open_in_window(stack)
-    model, view = window.tree_panel.model, window.tree_panel.view
+    model, view = window.panel(Hierarchy).tree.model, window.panel(Hierarchy).tree.view
     top = model.index(0, 0)
     view.expand(top)
     qtbot.waitUntil(lambda: model.rowCount(top) >= 3, timeout=TIMEOUT_MILLISECONDS)
@@ -161,33 +165,35 @@ def test_activating_a_node_in_the_tree_displays_its_image_and_metadata(
     assert window.intent is not None
     assert window.intent.level_lock == 1
     summary = {
-        window.metadata.summary.topLevelItem(i).text(0)
-        for i in range(window.metadata.summary.topLevelItemCount())
+        window.panel(Metadata).panel.summary.topLevelItem(i).text(0)
+        for i in range(window.panel(Metadata).panel.summary.topLevelItemCount())
     }
     assert {"Shape", "Compression", "Chunks"} <= summary
-    window.tree_panel.search.setText("labels")
-    assert window.tree_panel.model.rowCount(window.tree_panel.model.index(0, 0)) == 1
+    window.panel(Hierarchy).tree.search.setText("labels")
+    assert window.panel(Hierarchy).tree.model.rowCount(window.panel(Hierarchy).tree.model.index(0, 0)) == 1
 
 
 def test_the_tree_model_passes_the_qt_model_tester(
     qtbot: QtBot, open_in_window: OpenInWindow, stack: Path, qtmodeltester: ModelTester
 ) -> None:
     window = open_in_window(stack)
-    window.tree_panel.view.expand(window.tree_panel.model.index(0, 0))
+    window.panel(Hierarchy).tree.view.expand(window.panel(Hierarchy).tree.model.index(0, 0))
     qtbot.waitUntil(
-        lambda: window.tree_panel.model.rowCount(window.tree_panel.model.index(0, 0)) >= 3,
+        lambda: (
+            window.panel(Hierarchy).tree.model.rowCount(window.panel(Hierarchy).tree.model.index(0, 0)) >= 3
+        ),
         timeout=TIMEOUT_MILLISECONDS,
     )
-    qtmodeltester.check(window.tree_panel.model)
+    qtmodeltester.check(window.panel(Hierarchy).tree.model)
 
 
 def test_the_metadata_search_hides_other_attributes(open_in_window: OpenInWindow, stack: Path) -> None:
     window = open_in_window(stack)
-    root = window.metadata.attributes.invisibleRootItem()
+    root = window.panel(Metadata).panel.attributes.invisibleRootItem()
     assert root is not None
-    window.metadata.search.setText("micrometer")
+    window.panel(Metadata).panel.search.setText("micrometer")
     assert any(not root.child(i).isHidden() for i in range(root.childCount()))
-    window.metadata.search.setText("nothing has this")
+    window.panel(Metadata).panel.search.setText("nothing has this")
     assert all(root.child(i).isHidden() for i in range(root.childCount()))
 
 
@@ -219,7 +225,7 @@ def test_a_location_without_an_image_shows_the_reason(
     assert window.notice.text()
     assert window.notice.isVisible()
     if kind == "empty group":
-        document = window.metadata.document
+        document = window.panel(Metadata).panel.document
         qtbot.waitUntil(lambda: "still" in document.toPlainText(), timeout=TIMEOUT_MILLISECONDS)
 
 
@@ -284,7 +290,7 @@ def test_a_store_failure_is_reported_and_the_last_frame_is_kept(
     before = pixels(window).copy()
     assert before.any()
     gone.append(True)
-    window.dimensions.set_position(0, 8)
+    window.panel(Position).dimensions.set_position(0, 8)
     qtbot.waitUntil(lambda: "the disk is gone" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
     assert "c/8/0/0" in window.notice.text()
     assert window.notice.isVisible()
@@ -313,7 +319,7 @@ def test_an_error_delivered_after_a_retry_is_not_shown(
     messages: list[str] = []
     window.session.message_changed.connect(lambda text, is_warning: messages.append(text))
     gone.set()
-    window.dimensions.set_position(0, 8)
+    window.panel(Position).dimensions.set_position(0, 8)
     # The error is in the event queue of this thread, which is not processed while the thread waits.
     assert reported.wait(TIMEOUT)
     gone.clear()
@@ -381,10 +387,10 @@ def test_widgets_have_accessible_names(open_in_window: OpenInWindow, stack: Path
     window = open_in_window(stack)
     for widget in (
         window.canvas,
-        window.tree_panel.view,
-        window.metadata.search,
-        window.channels.plot,
-        window.channels.rows[0].low,
+        window.panel(Hierarchy).tree.view,
+        window.panel(Metadata).panel.search,
+        window.panel(Channels).panel.plot,
+        window.panel(Channels).panel.rows[0].low,
     ):
         assert widget.accessibleName()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pytestqt.qtbot import QtBot
+from zarrfs_viewer.qt.panels.metadata.metadata_editing import Metadata
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 from tests.processes import TIMEOUT
@@ -35,4 +36,6 @@ def wait_until_opened(qtbot: QtBot, window: MainWindow, act: Callable[[], object
     """Call ``act``, which opens another image, and wait until the image and its metadata are completely displayed."""
     with qtbot.waitSignal(window.session.image_changed, timeout=TIMEOUT_MILLISECONDS):
         act()
-    qtbot.waitUntil(lambda: is_exact(window) and window.metadata.is_current, timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(
+        lambda: is_exact(window) and window.panel(Metadata).panel.is_current, timeout=TIMEOUT_MILLISECONDS
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -41,11 +42,13 @@ class ImageLevel:
     scale: tuple[float, ...]
     translation: tuple[float, ...]
 
-    @property
+    # The geometry of an image does not change while it is displayed. An array reads its metadata again after some time.
+
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         return self.array.shape
 
-    @property
+    @cached_property
     def chunks(self) -> tuple[int, ...]:
         """The shape of the smallest unit of decoding: the inner chunk if the array is sharded."""
         return uniform_chunks(self.array)
@@ -93,12 +96,12 @@ class Image:
         """Shape of level 0."""
         return self.levels[0].shape
 
-    @property
+    @cached_property
     def dtype(self) -> np.dtype[Any]:
         """Data type of the values of level 0."""
         return self.levels[0].array.dtype
 
-    @property
+    @cached_property
     def pixel_nbytes(self) -> int:
         """The size of a pixel in memory, with all samples of an RGB image."""
         return self.dtype.itemsize * (1 if self.rgb_axis is None else self.shape[self.rgb_axis])

@@ -53,7 +53,9 @@ class DisplayedImage(QObject):
         image_changed: another image is displayed, or none.
         axes_changed: other axes are displayed.
         overlays_changed: a label image was added to the displayed image.
-        intent_changed: the intent changed; also emitted after ``image_changed`` and ``axes_changed``.
+        position_changed, projection_changed, channels_changed, labels_changed: this part of the intent changed; also
+            emitted after ``image_changed``.
+        intent_changed: any part of the intent changed; emitted last.
         message_changed: (text, is_warning) a message for the user; an empty text clears the message.
         outcome_reported: (text, is_warning) how a long operation, such as an export, ended.
     """
@@ -62,6 +64,10 @@ class DisplayedImage(QObject):
     image_changed = pyqtSignal()
     axes_changed = pyqtSignal()
     overlays_changed = pyqtSignal()
+    position_changed = pyqtSignal()
+    projection_changed = pyqtSignal()
+    channels_changed = pyqtSignal()
+    labels_changed = pyqtSignal()
     intent_changed = pyqtSignal()
     message_changed = pyqtSignal(str, bool)
     outcome_reported = pyqtSignal(str, bool)
@@ -166,8 +172,7 @@ class DisplayedImage(QObject):
     def _set_image(self, image: Image | None, overlays: tuple[Image, ...], intent: ViewIntent | None) -> None:
         self.image, self.overlays, self.intent, self.added = image, overlays, intent, ()
         self.image_changed.emit()
-        self.axes_changed.emit()
-        self.intent_changed.emit()
+        self._emit_changes(None, intent)
 
     def is_shown(self, location: str, path: str) -> bool:
         """Return whether the displayed image belongs to the node at a path."""
@@ -212,6 +217,7 @@ class DisplayedImage(QObject):
         added = replace(settings or LabelsSettings(), index=index)
         self.intent = replace(intent, labels=(*intent.labels, added))
         self.overlays_changed.emit()
+        self.labels_changed.emit()
         self.intent_changed.emit()
 
     # -- the intent --------------------------------------------------------------------------------------------
@@ -222,8 +228,19 @@ class DisplayedImage(QObject):
         if previous is None or previous == intent:
             return
         self.intent = intent
-        if previous.displayed != intent.displayed:
-            self.axes_changed.emit()
+        self._emit_changes(previous, intent)
+
+    def _emit_changes(self, previous: ViewIntent | None, intent: ViewIntent | None) -> None:
+        """Emit the signals of the parts of the intent that differ; of all parts without one of both."""
+        for name, signal in (
+            ("displayed", self.axes_changed),
+            ("position", self.position_changed),
+            ("projection", self.projection_changed),
+            ("channels", self.channels_changed),
+            ("labels", self.labels_changed),
+        ):
+            if previous is None or intent is None or getattr(previous, name) != getattr(intent, name):
+                signal.emit()
         self.intent_changed.emit()
 
     def change_channel(self, number: int, **changes: Any) -> None:

@@ -12,11 +12,12 @@ from PyQt6.QtWidgets import QListView, QListWidget, QListWidgetItem, QWidget
 
 from zarrfs_viewer.images.dataset import Dataset
 from zarrfs_viewer.images.image import ImageEntry
+from zarrfs_viewer.qt.panels.panel import Panel, PanelContext
 from zarrfs_viewer.qt.panels.thumbnails import THUMBNAIL_SIZE, ThumbnailLoader, placeholder
 from zarrfs_viewer.qt.support.plain_text import plain, plain_name, tooltip
 from zarrfs_viewer.qt.support.worker import Worker
 
-__all__ = ["Gallery"]
+__all__ = ["Gallery", "Series"]
 
 PATH = Qt.ItemDataRole.UserRole
 BATCH = 50
@@ -120,3 +121,24 @@ class Gallery(QListWidget):
 
     def _select(self, item: QListWidgetItem) -> None:
         self.image_selected.emit(item.data(PATH))
+
+
+class Series(Panel):
+    """The dock with the images of a data set that has several."""
+
+    def __init__(self, context: PanelContext) -> None:
+        super().__init__(context)
+        self.gallery = Gallery(context.session.worker)
+        self.dock = context.docks.add(
+            "Images", self.gallery, Qt.DockWidgetArea.LeftDockWidgetArea, "with_data"
+        )
+        self.gallery.image_selected.connect(context.session.open_image)
+        context.session.dataset_changed.connect(self._show_dataset)
+
+    def _show_dataset(self) -> None:
+        dataset = self._session.dataset
+        if dataset is not None:
+            has_series = len(dataset.images) > 1
+            if has_series:
+                self.gallery.show_dataset(dataset)
+            self._context.docks.show_with_data(self.dock, has_series)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from PyQt6.QtCore import QObject, Qt, pyqtSignal
-from PyQt6.QtGui import QColor
+from PyQt6.QtGui import QAction, QColor
 from PyQt6.QtWidgets import QHBoxLayout, QListWidget, QListWidgetItem, QPushButton, QVBoxLayout, QWidget
 
+from zarrfs_viewer.qt.panels.panel import Panel, PanelContext, check_while_visible
+from zarrfs_viewer.qt.support.actions import ActionSpec
 from zarrfs_viewer.qt.support.plain_text import MAX_TEXT, plain
 from zarrfs_viewer.qt.support.widgets import copy_to_clipboard
 
-__all__ = ["LogHandler", "LogPanel"]
+__all__ = ["LogHandler", "LogPanel", "Messages"]
 
 MAX_MESSAGES = 1000
 
@@ -102,3 +105,29 @@ class LogPanel(QWidget):
         self.messages.clear()
         self.warning_count = 0
         self.warning_count_changed.emit(0)
+
+
+class Messages(Panel):
+    """The dock with the messages of the window and the warnings of the engine."""
+
+    def __init__(self, context: PanelContext) -> None:
+        super().__init__(context)
+        self.log = LogPanel()
+        self.dock = context.docks.add(
+            "Messages", self.log, Qt.DockWidgetArea.BottomDockWidgetArea, "with_data"
+        )
+        self.handler = LogHandler("zarrfs")
+        self.handler.received.connect(self.log.add)
+        context.session.message_changed.connect(self.log.add)
+        context.session.outcome_reported.connect(self.log.add)
+
+    def actions(self) -> Sequence[ActionSpec]:
+        return (
+            ActionSpec("messages", "&View", "M&essages", "Ctrl+J", self.dock.setVisible, False, place=140),
+        )
+
+    def show_actions(self, actions: Mapping[str, QAction]) -> None:
+        check_while_visible(self.dock, actions["messages"])
+
+    def close(self) -> None:
+        self.handler.close()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from PyQt6.QtCore import QObject
-from PyQt6.QtWidgets import QInputDialog, QWidget
+from PyQt6.QtWidgets import QInputDialog
 
-from zarrfs_viewer.qt.canvas.panes import Panes
-from zarrfs_viewer.qt.session import Session
+from zarrfs_viewer.qt.panels.panel import Panel, PanelContext
+from zarrfs_viewer.qt.support.actions import ActionSpec
 from zarrfs_viewer.qt.support.plain_text import plain, plain_name
 from zarrfs_viewer.qt.support.widgets import copy_to_clipboard
 from zarrfs_viewer.saved_views.views import View, command_line, load_views, save_views, to_link
@@ -17,15 +16,28 @@ from zarrfs_viewer.saved_views.views import View, command_line, load_views, save
 __all__ = ["SavedViewsMenu"]
 
 
-class SavedViewsMenu(QObject):
+class SavedViewsMenu(Panel):
     """Saves, opens and deletes the views in one file. The file is read and written on a worker thread."""
 
-    def __init__(self, session: Session, panes: Panes, file: Path, parent: QWidget) -> None:
-        super().__init__(parent)
-        self._session = session
-        self._panes = panes
-        self._file = file
-        self._parent = parent
+    def __init__(self, context: PanelContext) -> None:
+        super().__init__(context)
+        self._panes = context.panes
+        self._file = Path(context.settings.fileName()).with_name("views.json")
+        self._parent = context.window
+
+    def actions(self) -> Sequence[ActionSpec]:
+        menu = "&Saved views"
+        return (
+            ActionSpec("save_view", menu, "&Save view...", "Ctrl+K", self.ask_save, place=10),
+            ActionSpec("open_view", menu, "&Open saved view...", "Ctrl+Shift+K", self.ask_open, place=20),
+            ActionSpec(
+                "delete_view", menu, "&Delete saved view...", "Ctrl+Shift+D", self.ask_delete, place=30
+            ),
+            ActionSpec("copy_link", menu, "Copy &link to view", "Ctrl+Shift+L", self.copy_link, place=40),
+            ActionSpec(
+                "copy_command", menu, "Copy &command for view", "Ctrl+Shift+X", self.copy_command, place=50
+            ),
+        )
 
     def current_view(self, name: str = "") -> View | None:
         """Return the current view. Without an image, shows a message and returns None."""

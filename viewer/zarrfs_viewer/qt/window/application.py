@@ -247,6 +247,8 @@ def take_screenshot(
     """
     import tempfile
 
+    from zarrfs_viewer.qt.panels.values.values_page import Values  # needs numpy, which windows import later
+
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     application = make_application(fail)
     collector = GuiThreadCollector(application)
@@ -267,10 +269,8 @@ def take_screenshot(
 
         def finish(polls: int) -> None:
             """Quit when the panels, such as the histogram, are complete, or after a number of polls."""
-            is_complete = (
-                window.session.worker.is_idle
-                and window.contrast.is_current
-                and window.features.values.is_current
+            is_complete = window.session.worker.is_idle and all(
+                panel.is_current for panel in window.panel_context.panels
             )
             if is_complete or not polls:
                 # The event loop needs some time to paint the results.
@@ -282,13 +282,13 @@ def take_screenshot(
             if frame.settled:
                 if not frame.exact:
                     problems.append(window.notice.text() or "a part of the image could not be read")
-                finish(MAX_PLATE_POLLS if window.features.values.is_shown else MAX_PANEL_POLLS)
+                finish(MAX_PLATE_POLLS if window.panel(Values).is_shown else MAX_PANEL_POLLS)
 
         def show_other() -> None:
             """Finish if no image is displayed: when the overview of a plate, or a table of values, is complete."""
             dataset = window.session.dataset
             is_plate = dataset is not None and dataset.plate is not None and window.session.image is None
-            if is_plate or window.features.values.is_shown:
+            if is_plate or window.panel(Values).is_shown:
                 finish(MAX_PLATE_POLLS)
 
         window.frame_shown.connect(done)

@@ -15,8 +15,8 @@ from PyQt6.QtCore import QMimeData, QSettings, QSize, QTimer, QUrl, pyqtSignal
 from PyQt6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from PyQt6.QtWidgets import QApplication, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
+from zarrfs_viewer.qt.support.actions import add_menus
 from zarrfs_viewer.qt.support.theme import apply_theme
-from zarrfs_viewer.qt.window.actions import add_menus
 from zarrfs_viewer.qt.window.preferences import Preferences
 from zarrfs_viewer.qt.window.recent import RecentLocations
 from zarrfs_viewer.qt.window.start_page import StartPage

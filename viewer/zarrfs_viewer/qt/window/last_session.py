@@ -9,6 +9,9 @@ from pathlib import Path
 
 from PyQt6.QtCore import QByteArray, QEvent, QObject, QTimer
 
+from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
+from zarrfs_viewer.qt.panels.measure.measurements import Measurements
+from zarrfs_viewer.qt.panels.second.second_image_view import SecondImageView
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.saved_views.views import View
 from zarrfs_viewer.saved_views.window_state import (
@@ -52,7 +55,7 @@ class LastSession(QObject):
         window.installEventFilter(self)
         window.session.image_changed.connect(self._timer.start)
         window.session.opened.connect(lambda *_: self._timer.start())
-        window.features.regions.panel.changed.connect(self._timer.start)
+        window.panel(Measurements).panel.changed.connect(self._timer.start)
 
     def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:
         if event is not None and event.type() == QEvent.Type.Close and watched in self._windows:
@@ -82,11 +85,11 @@ def window_state(window: MainWindow) -> WindowState:
     session = window.session
     state = WindowState(
         geometry=window.saveGeometry().toHex().data().decode(),
-        docks=window.side.docks.state(),
-        locations=tuple(item.location for item in window.tree_panel.model.tops),
+        docks=window.docks.state(),
+        locations=tuple(item.location for item in window.panel(Hierarchy).tree.model.tops),
         panel=window.panels.currentIndex(),
         is_linked=window.panes.linked,
-        regions=window.features.regions.panel.by_plane,
+        regions=window.panel(Measurements).panel.by_plane,
     )
     dataset, image, intent = session.dataset, session.image, session.intent
     if dataset is None or image is None or intent is None:
@@ -97,7 +100,7 @@ def window_state(window: MainWindow) -> WindowState:
         state,
         path=dataset.path,
         view=view,
-        second=window.features.second.image.view(),
+        second=window.panel(SecondImageView).image.view(),
         as_labels=image.kind == "labels",
         labels=tuple(AddedLabels(*place, each) for place, each in zip(session.added, settings, strict=True)),
     )
@@ -107,8 +110,8 @@ def restore_window(window: MainWindow, state: WindowState) -> None:
     """Open what a window displayed. Returns at once; locations that do not exist any more are reported."""
     if state.geometry:
         window.restoreGeometry(QByteArray.fromHex(state.geometry.encode()))
-    window.side.docks.restore(state.docks)
-    window.features.regions.panel.restore(state.regions)
+    window.docks.restore(state.docks)
+    window.panel(Measurements).panel.restore(state.regions)
     view, session = state.view, window.session
     for location in state.locations:
         if view is None or location != view.location:
@@ -149,7 +152,7 @@ def restore_window(window: MainWindow, state: WindowState) -> None:
 
 def _restore_second(window: MainWindow, second: SecondView, panel: int) -> None:
     """Display the second image as soon as its location is open. It adds a panel: another one may have been visible."""
-    image = window.features.second.image
+    image = window.panel(SecondImageView).image
 
     def show_panel() -> None:
         image.image_changed.disconnect(show_panel)
@@ -183,7 +186,7 @@ def _call_when_open(window: MainWindow, location: str, function: Callable[[objec
             if session.image is image:
                 function(node)
 
-    for item in window.tree_panel.model.tops:
+    for item in window.panel(Hierarchy).tree.model.tops:
         if item.location == location:
             function(item.node)
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from PyQt6.QtCore import QObject, QSettings
@@ -13,6 +14,7 @@ from zarrfs.credentials import hide_credentials
 from zarrfs.errors import ZarrError
 from zarrfs_viewer.locations import parse_locations
 from zarrfs_viewer.qt.session import Session
+from zarrfs_viewer.qt.support.actions import ActionSpec
 from zarrfs_viewer.qt.support.file_dialogs import ask_folder, ask_open_files
 from zarrfs_viewer.qt.support.plain_text import plain
 from zarrfs_viewer.qt.window.credentials_dialog import CredentialsDialog
@@ -38,6 +40,25 @@ class LocationOpener(QObject):
         self._recent = recent
         self._parent = parent
         session.opened.connect(lambda location, *_: recent.add(location))
+
+    def actions(self) -> Sequence[ActionSpec]:
+        """Return the actions that open locations."""
+        menu = "&File"
+        return (
+            ActionSpec("open_folder", menu, "Open &folder...", "Ctrl+O", self.ask_folder, place=10),
+            ActionSpec("open_zip", menu, "&Open file...", "Ctrl+Shift+O", self.ask_zip, place=20),
+            ActionSpec(
+                "open_location", menu, "Open &location or link...", "Ctrl+L", self.ask_location, place=30
+            ),
+            ActionSpec(
+                "credentials", menu, "Credenti&als of a URL...", "Ctrl+Alt+C", self.ask_credentials, place=40
+            ),
+            ActionSpec(
+                "open_sample", menu, "Open sample &data set", "Ctrl+Shift+S", self.open_sample, place=50
+            ),
+            ActionSpec("open_recent", menu, "Open &recent...", "Ctrl+R", self.ask_recent, place=60),
+            ActionSpec("paste", menu, "Open from clip&board", "Ctrl+V", self.paste, place=80),
+        )
 
     def ask_folder(self) -> None:
         """Ask for a folder and open it."""

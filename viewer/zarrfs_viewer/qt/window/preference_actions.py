@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from PyQt6.QtCore import QSettings
@@ -13,6 +14,7 @@ from zarrfs_viewer.images.channels import set_palette
 from zarrfs_viewer.mounts import Mounts
 from zarrfs_viewer.qt.canvas.panes import Panes
 from zarrfs_viewer.qt.session import Session
+from zarrfs_viewer.qt.support.actions import ActionSpec
 from zarrfs_viewer.qt.support.theme import apply_theme
 from zarrfs_viewer.qt.window.preferences import Preferences, PreferencesDialog
 from zarrfs_viewer.qt.window.toolbar import ToolBar
@@ -43,6 +45,18 @@ class PreferenceActions:
         self._toolbar = toolbar
         self._parent = parent
         self.dark_action: QAction | None = None
+
+    def actions(self) -> Sequence[ActionSpec]:
+        """Return the actions that change the preferences."""
+        dark = Preferences.load(self._settings).dark
+        return (
+            ActionSpec("preferences", "&File", "&Preferences...", "Ctrl+,", self.ask, place=130),
+            ActionSpec("dark", "&View", "&Dark theme", "Ctrl+D", self.set_dark, dark, place=160),
+        )
+
+    def show_actions(self, actions: Mapping[str, QAction]) -> None:
+        """Keep the action of the theme, which is checked while it is dark."""
+        self.dark_action = actions["dark"]
 
     def apply_stored(self) -> None:
         """Apply the stored preferences."""

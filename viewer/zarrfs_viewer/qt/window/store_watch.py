@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import monotonic
 
-from PyQt6.QtCore import QEvent, QObject, QTimer
+from PyQt6.QtCore import QObject, QTimer
 from PyQt6.QtWidgets import QWidget
 
 from zarrfs.credentials import hide_credentials
@@ -49,17 +49,11 @@ class StoreWatch(QObject):
         self._timer.timeout.connect(self.compare)
         session.dataset_changed.connect(self.restart)
         session.image_changed.connect(self.restart)
-        window.installEventFilter(self)
 
     def stop(self) -> None:
         """Stop comparing."""
         self._timer.stop()
         self._documents = None
-
-    def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:
-        if event is not None and event.type() == QEvent.Type.WindowActivate:
-            self.compare()
-        return False
 
     def restart(self) -> None:
         """Compare what is displayed now with itself, as it is from now on."""
@@ -75,7 +69,9 @@ class StoreWatch(QObject):
         self._compare(self._documents)
 
     def compare(self) -> None:
-        """Compare with the store, unless the window is not active or the last comparison is recent."""
+        """Compare with the store, unless the window is not active or the last comparison is recent. Call it when the
+        window becomes active.
+        """
         documents = self._documents
         if documents is None or not self._window.isActiveWindow() or self._is_running:
             return

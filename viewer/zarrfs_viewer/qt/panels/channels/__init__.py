@@ -1,0 +1,1 @@
+"""The channels of the image: colours, contrast limits and histograms."""

@@ -1,0 +1,96 @@
+"""The tab with the channels of the image: their settings, histograms, automatic contrast and colour maps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from PyQt6.QtCore import QTimer
+
+from zarrfs_viewer.qt.panels.channels.channels_panel import ChannelsPanel
+from zarrfs_viewer.qt.panels.channels.colormap_actions import ColormapActions
+from zarrfs_viewer.qt.panels.channels.contrast_actions import ContrastActions
+from zarrfs_viewer.qt.panels.panel import Panel, PanelContext
+from zarrfs_viewer.qt.support.actions import ActionSpec
+from zarrfs_viewer.qt.support.plain_text import button_text
+from zarrfs_viewer.state.view_state import ChannelSettings
+
+__all__ = ["Channels"]
+
+LABELS_HINT = "This image consists of labels and has no channels. The tab Labels contains its settings."
+
+
+class Channels(Panel):
+    """Shows and changes the settings of the channels.
+
+    Attributes:
+        colormaps: adds colour maps to the lists of this panel and of others.
+    """
+
+    def __init__(self, context: PanelContext) -> None:
+        super().__init__(context)
+        session = context.session
+        self.panel = ChannelsPanel()
+        context.tabs.addTab(self.panel, button_text("Channels"))
+        self.contrast = ContrastActions(session, self.panel, self)
+        self.colormaps = ColormapActions(session, context.settings, context.window)
+        self.colormaps.add(self.panel)
+        # The rows of the channels are created by a later event, so that the picture is requested before.
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(0)
+        self._timer.timeout.connect(self._show_channels)
+        self.panel.changed.connect(lambda number, changes: session.change_channel(number, **changes))
+        self.panel.visibility_changed.connect(session.change_visibility)
+        context.panes.frame_shown.connect(self.contrast.show_frame)
+        session.image_changed.connect(self._show_image)
+        session.channels_changed.connect(self._show_settings)
+
+    @property
+    def is_current(self) -> bool:
+        return self.contrast.is_current
+
+    def prepare(self) -> Iterator[None]:
+        yield
+        # The first row of a channel takes PyQt several times as long as the later ones.
+        self.panel.show_channels((ChannelSettings(),), "u", False)
+        self.panel.show_channels((), "u", False)
+
+    def actions(self) -> Sequence[ActionSpec]:
+        contrast = self.contrast
+        return (
+            ActionSpec(
+                "auto_all", "&Image", "&Auto-contrast all channels", "A", contrast.auto_contrast, place=80
+            ),
+            ActionSpec(
+                "auto_contrast_per_image",
+                "&Image",
+                "Auto-contrast &each image",
+                "Shift+A",
+                contrast.set_per_image,
+                False,
+                place=90,
+            ),
+        )
+
+    def close(self) -> None:
+        self.contrast.stop()
+
+    def _show_image(self) -> None:
+        self.contrast.forget_slice()
+        self._timer.start()
+
+    def _show_channels(self) -> None:
+        image, intent = self._session.image, self._session.intent
+        if image is None or intent is None:
+            self.panel.show_channels((), "u", False)
+            self.panel.show_hint("")
+        else:
+            self.panel.show_hint("" if intent.channels else LABELS_HINT)
+            self.panel.show_channels(
+                intent.channels, image.dtype.kind, image.rgb_axis is not None, image.value_unit
+            )
+            self.panel.show_settings(intent.channels)
+
+    def _show_settings(self) -> None:
+        if self._session.intent is not None and not self._timer.isActive():
+            self.panel.show_settings(self._session.intent.channels)

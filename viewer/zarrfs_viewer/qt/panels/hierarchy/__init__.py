@@ -1,0 +1,1 @@
+"""The tree of open locations, and the actions on its nodes."""

@@ -1,0 +1,1 @@
+"""The label images over the image, and the table of their labels."""

@@ -1,0 +1,1 @@
+"""Measurements of shapes, and the regions of the image."""

@@ -1,0 +1,1 @@
+"""The metadata of nodes: display, checks, comparison and editing."""

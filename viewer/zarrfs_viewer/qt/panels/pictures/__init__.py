@@ -1,0 +1,1 @@
+"""Pictures, movies and exports of the image, and its context menu."""

@@ -1,0 +1,1 @@
+"""Plates: the panel with the wells, their overview, and the steps between wells."""

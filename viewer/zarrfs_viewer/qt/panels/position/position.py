@@ -1,0 +1,126 @@
+"""The position of the displayed slice: sliders below the picture, playback, slabs, and the dialog for coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from PyQt6.QtWidgets import QBoxLayout
+
+from zarrfs_viewer.qt.panels.panel import IMAGE_PAGE, NO_IMAGE, Panel, PanelContext
+from zarrfs_viewer.qt.panels.position.dimensions_panel import DimensionsPanel
+from zarrfs_viewer.qt.panels.position.goto_dialog import GoToDialog
+from zarrfs_viewer.qt.support.actions import ActionSpec
+from zarrfs_viewer.qt.support.widgets import set_tab_order
+from zarrfs_viewer.rendering.renderer import Frame
+from zarrfs_viewer.state.view_state import with_displayed, with_position, with_projection
+
+__all__ = ["Position"]
+
+
+class Position(Panel):
+    """Shows and changes the displayed axes, the position and the slab projection."""
+
+    def __init__(self, context: PanelContext) -> None:
+        super().__init__(context)
+        session, panes = context.session, context.panes
+        self._panes = panes
+        self.dimensions = DimensionsPanel()
+        self.dimensions.is_ready_for_next = self.is_slice_drawn
+        page = context.stack.widget(IMAGE_PAGE)
+        layout = page.layout() if page is not None else None
+        if isinstance(layout, QBoxLayout):
+            layout.addWidget(self.dimensions)
+        self.dimensions.moved.connect(self.set_position)
+        self.dimensions.projected.connect(self.set_projection)
+        panes.stepped.connect(self.dimensions.step)
+        panes.frame_shown.connect(self._show_frame)
+        session.axes_changed.connect(self._show_axes)
+        session.position_changed.connect(self._show_position)
+        session.projection_changed.connect(self._show_projection)
+
+    def prepare(self) -> Iterator[None]:
+        yield
+        self.dimensions.create_first_row()
+
+    def actions(self) -> Sequence[ActionSpec]:
+        image, step, step_time = "&Image", self.dimensions.step, self.dimensions.step_time
+        return (
+            ActionSpec("next_axes", "&View", "Show next a&xes", "X", self.show_next_axes, place=50),
+            ActionSpec("next_slice", image, "&Next slice", ".", lambda: step(1), place=10),
+            ActionSpec("previous_slice", image, "&Previous slice", ",", lambda: step(-1), place=20),
+            ActionSpec("next_time", image, "Next &time point", "]", lambda: step_time(1), place=30),
+            ActionSpec("previous_time", image, "Previous ti&me point", "[", lambda: step_time(-1), place=40),
+            ActionSpec("go_to", image, "&Go to coordinate...", "Ctrl+G", self.ask_position, place=50),
+            ActionSpec("play", image, "P&lay or stop", "K", self.dimensions.play, place=60),
+            ActionSpec("slab", image, "Next &slab projection", "S", self.dimensions.next_mode, place=70),
+        )
+
+    def close(self) -> None:
+        self.dimensions.stop()
+
+    def _show_axes(self) -> None:
+        self.dimensions.show_image(self._session.image, self._session.intent)
+        set_tab_order(self._panes.main.canvas, *self.dimensions.focus_order())
+
+    def _show_position(self) -> None:
+        if self._session.intent is not None:
+            self.dimensions.show_position(self._session.intent.position)
+
+    def _show_projection(self) -> None:
+        if self._session.intent is not None:
+            self.dimensions.show_slab(self._session.intent.projection)
+
+    def _show_frame(self, frame: Frame) -> None:
+        self.dimensions.show_level(frame.state.level)
+
+    def set_position(self, axis: int, value: float) -> None:
+        """Show another slice along an axis."""
+        if self._session.intent is not None:
+            self._session.change(with_position(self._session.intent, axis, value))
+
+    def set_projection(self, projection: Any) -> None:
+        """Show a projection of a slab; None shows a single slice."""
+        if self._session.intent is not None:
+            self._session.change(with_projection(self._session.intent, projection))
+
+    def show_next_axes(self) -> None:
+        """Display the next pair of axes: XY, XZ, YZ."""
+        image, intent = self._session.image, self._session.intent
+        if image is None or intent is None:
+            return
+        axes = image.slider_axes
+        pairs = [(a, b) for i, a in enumerate(axes) for b in axes[i + 1 :]]
+        if len(pairs) > 1:
+            current = pairs.index(intent.displayed) if intent.displayed in pairs else 0
+            self._session.change(with_displayed(intent, *pairs[(current - 1) % len(pairs)]))
+
+    def ask_position(self) -> None:
+        """Ask for a coordinate, and show it: its slice, with the position in the middle of the canvas."""
+        image, intent = self._session.image, self._session.intent
+        if image is None or intent is None:
+            self._session.show_message(NO_IMAGE)
+            return
+        dialog = GoToDialog(image, intent, self._panes.main.canvas.viewport.center, self._context.window)
+        if dialog.exec():
+            self.go_to(dialog.position())
+
+    def go_to(self, position: tuple[float, ...]) -> None:
+        """Show a position, given in data coordinates, in the middle of the canvas."""
+        intent = self._session.intent
+        if intent is None:
+            return
+        center = position[intent.displayed[0]], position[intent.displayed[1]]
+        for axis, value in enumerate(position):
+            intent = with_position(intent, axis, value)
+        self._session.change(intent)
+        canvas = self._panes.main.canvas
+        canvas.set_viewport(replace(canvas.viewport, center=center))
+
+    def is_slice_drawn(self) -> bool:
+        """Return whether the current slice is displayed. Playback waits for it."""
+        frame, intent = self._panes.main.canvas.frame, self._session.intent
+        if frame is None or intent is None:
+            return False
+        return frame.settled and frame.state.intent.position == intent.position

@@ -1,0 +1,1 @@
+"""A second image beside or over the first one."""

@@ -1,0 +1,27 @@
+"""The panels of a window, in the order in which they are created. A new panel needs one line here."""
+
+from __future__ import annotations
+
+__all__ = ["PANELS"]
+
+PANELS = (
+    ("position.position", "Position"),
+    ("view_actions", "ViewActions"),
+    ("hierarchy.hierarchy", "Hierarchy"),
+    ("gallery", "Series"),
+    ("plate.plate_navigation", "Plates"),
+    ("channels.channels", "Channels"),
+    ("labels.labels_panel", "Labels"),
+    ("measure.measurements", "Measurements"),
+    ("metadata.metadata_editing", "Metadata"),
+    ("log_panel", "Messages"),
+    ("settings_history", "SettingsHistory"),
+    ("second.second_image_view", "SecondImageView"),
+    ("pyramid_actions", "PyramidActions"),
+    ("values.values_page", "Values"),
+    ("pictures.picture_actions", "PictureActions"),
+    ("saved_views", "SavedViewsMenu"),
+)
+"""(module of ``zarrfs_viewer.qt.panels``, class) of each panel. A thread imports the modules while the window is
+visible already. A panel finds those before it with ``PanelContext.find``.
+"""
