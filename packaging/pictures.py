@@ -21,7 +21,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
-from zarrfs_viewer.qt.panels.plate.plate_navigation import Plates
+from zarrfs_viewer.qt.panels.plate.plates import Plates
 from zarrfs_viewer.qt.panels.position.position import Position
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from zarrfs_viewer.analysis import label_table as module
 from zarrfs_viewer.analysis.label_table import label_position, label_table, table_csv
 from zarrfs_viewer.images.dataset import describe, open_dataset
-from zarrfs_viewer.images.label_images import can_be_labels, is_among_labels
-from zarrfs_viewer.images.open_image import image_from_array
+from zarrfs_viewer.images.open_image import can_be_labels, image_from_array, is_among_labels
 
 import zarrfs
 from zarrfs.errors import UnsupportedError

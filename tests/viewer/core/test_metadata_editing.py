@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from zarrfs_viewer.analysis.metadata_comparison import ComparedValue, compare_nodes, compare_values
 from zarrfs_viewer.state.attribute_edits import MAX_STEPS, AttributeEdits
-from zarrfs_viewer.state.edited_metadata import with_edited_channels
-from zarrfs_viewer.state.view_state import ChannelSettings, ViewIntent
+from zarrfs_viewer.state.view_state import ChannelSettings, ViewIntent, with_edited_channels
 
 import zarrfs
 from zarrfs.errors import StoreError

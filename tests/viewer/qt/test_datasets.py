@@ -14,8 +14,8 @@ from pytestqt.qtbot import QtBot
 from zarrfs_viewer.qt.panels.gallery import Series
 from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
 from zarrfs_viewer.qt.panels.labels.labels_panel import Labels
-from zarrfs_viewer.qt.panels.metadata.metadata_editing import Metadata
-from zarrfs_viewer.qt.panels.plate.plate_navigation import Plates
+from zarrfs_viewer.qt.panels.metadata.metadata import Metadata
+from zarrfs_viewer.qt.panels.plate.plates import Plates
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs

@@ -10,7 +10,7 @@ import pytest
 from PyQt6.QtWidgets import QDialog, QFileDialog
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.qt.panels.pictures.export_dialog import ExportDialog
-from zarrfs_viewer.qt.panels.pictures.picture_actions import PictureActions
+from zarrfs_viewer.qt.panels.pictures.pictures import PictureActions
 from zarrfs_viewer.qt.panels.position.position import Position
 from zarrfs_viewer.qt.support import file_dialogs
 from zarrfs_viewer.qt.window.main_window import MainWindow

@@ -22,9 +22,9 @@ from zarrfs_viewer.locations import absolute_location
 from zarrfs_viewer.qt.panels.channels.channels import Channels
 from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
 from zarrfs_viewer.qt.panels.measure.measurements import Measurements
-from zarrfs_viewer.qt.panels.metadata.metadata_editing import Metadata
-from zarrfs_viewer.qt.panels.pictures.picture_actions import PictureActions
-from zarrfs_viewer.qt.panels.plate.plate_navigation import Plates
+from zarrfs_viewer.qt.panels.metadata.metadata import Metadata
+from zarrfs_viewer.qt.panels.pictures.pictures import PictureActions
+from zarrfs_viewer.qt.panels.plate.plates import Plates
 from zarrfs_viewer.qt.panels.position.position import Position
 from zarrfs_viewer.qt.panels.saved_views import SavedViewsMenu
 from zarrfs_viewer.qt.support.limit_box import LimitBox

@@ -14,7 +14,7 @@ from PyQt6.QtTest import QTest
 from PyQt6.QtWidgets import QAbstractSpinBox, QApplication, QDockWidget, QWidget
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
-from zarrfs_viewer.qt.panels.metadata.metadata_editing import Metadata
+from zarrfs_viewer.qt.panels.metadata.metadata import Metadata
 from zarrfs_viewer.qt.window import opening
 from zarrfs_viewer.qt.window.banner import Banner
 from zarrfs_viewer.qt.window.main_window import MainWindow

@@ -11,7 +11,7 @@ from PyQt6.QtCore import QLocale, Qt
 from PyQt6.QtGui import QGuiApplication
 from PyQt6.QtWidgets import QDialog, QMenu, QTreeWidget
 from pytestqt.qtbot import QtBot
-from zarrfs_viewer.qt.panels.metadata.metadata_editing import Metadata
+from zarrfs_viewer.qt.panels.metadata.metadata import Metadata
 from zarrfs_viewer.qt.panels.position.goto_dialog import GoToDialog
 from zarrfs_viewer.qt.window.main_window import MainWindow
 

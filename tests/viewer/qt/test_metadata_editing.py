@@ -10,7 +10,7 @@ import pytest
 from PyQt6.QtCore import Qt
 from PyQt6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
-from zarrfs_viewer.qt.panels.metadata.metadata_editing import Metadata
+from zarrfs_viewer.qt.panels.metadata.metadata import Metadata
 from zarrfs_viewer.qt.panels.metadata.metadata_editor import MetadataEditor
 from zarrfs_viewer.qt.window.main_window import MainWindow
 

@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 from zarrfs_viewer.export.movie import movie_positions, write_mp4, write_series
 from zarrfs_viewer.export.writers import Cancelled
 from zarrfs_viewer.qt.canvas.picture import to_pixels
-from zarrfs_viewer.qt.panels.pictures.picture_actions import PictureActions
+from zarrfs_viewer.qt.panels.pictures.pictures import PictureActions
 from zarrfs_viewer.qt.panels.position.position import Position
 from zarrfs_viewer.qt.support.png import write_png
 from zarrfs_viewer.qt.window.main_window import MainWindow

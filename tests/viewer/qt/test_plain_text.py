@@ -30,9 +30,9 @@ from zarrfs_viewer.qt.panels.channels.channels import Channels
 from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
 from zarrfs_viewer.qt.panels.labels.labels_panel import Labels
 from zarrfs_viewer.qt.panels.measure.measurements import Measurements
-from zarrfs_viewer.qt.panels.metadata.metadata_editing import Metadata
+from zarrfs_viewer.qt.panels.metadata.metadata import Metadata
 from zarrfs_viewer.qt.panels.pictures.export_dialog import ExportDialog, file_name
-from zarrfs_viewer.qt.panels.plate.plate_navigation import Plates
+from zarrfs_viewer.qt.panels.plate.plates import Plates
 from zarrfs_viewer.qt.support.plain_text import (
     MAX_DOCUMENT,
     MAX_DOCUMENT_LINE,

@@ -11,7 +11,7 @@ from PyQt6.QtGui import QIcon
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.images.dataset import describe
 from zarrfs_viewer.qt.panels.plate.plate_grid import PlateContrast
-from zarrfs_viewer.qt.panels.plate.plate_navigation import Plates
+from zarrfs_viewer.qt.panels.plate.plates import Plates
 from zarrfs_viewer.qt.panels.position.position import Position
 from zarrfs_viewer.qt.panels.thumbnails import THUMBNAIL_SIZE, to_icon
 from zarrfs_viewer.qt.window.main_window import MainWindow

@@ -18,11 +18,11 @@ from PyQt6.QtWidgets import QDialog, QFileDialog, QInputDialog
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.analysis.shapes import Shape
 from zarrfs_viewer.qt.panels.channels.channels import Channels
-from zarrfs_viewer.qt.panels.log_panel import Messages
 from zarrfs_viewer.qt.panels.measure.measurements import Measurements
-from zarrfs_viewer.qt.panels.metadata.metadata_editing import Metadata
+from zarrfs_viewer.qt.panels.messages import Messages
+from zarrfs_viewer.qt.panels.metadata.metadata import Metadata
 from zarrfs_viewer.qt.panels.pictures.export_dialog import ExportDialog
-from zarrfs_viewer.qt.panels.pictures.picture_actions import PictureActions
+from zarrfs_viewer.qt.panels.pictures.pictures import PictureActions
 from zarrfs_viewer.qt.panels.position.position import Position
 from zarrfs_viewer.qt.window.application import open_window
 from zarrfs_viewer.qt.window.main_window import MainWindow

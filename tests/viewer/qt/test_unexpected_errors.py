@@ -7,7 +7,7 @@ import sys
 import pytest
 from PyQt6.QtCore import QTimer
 from pytestqt.qtbot import QtBot
-from zarrfs_viewer.qt.panels.log_panel import Messages
+from zarrfs_viewer.qt.panels.messages import Messages
 from zarrfs_viewer.qt.support.unexpected_errors import UnexpectedErrorsAreReported
 from zarrfs_viewer.qt.window.main_window import MainWindow
 

@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
 from zarrfs_viewer.qt.panels.position.position import Position
 from zarrfs_viewer.qt.panels.values.neighbourhood_panel import NeighbourhoodTable
-from zarrfs_viewer.qt.panels.values.values_page import Values
+from zarrfs_viewer.qt.panels.values.values import Values
 from zarrfs_viewer.qt.panels.values.values_view import PageModel, ValuesView
 from zarrfs_viewer.qt.window.main_window import MainWindow
 

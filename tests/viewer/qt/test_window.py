@@ -19,7 +19,7 @@ from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.qt.panels.channels.channels import Channels
 from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
-from zarrfs_viewer.qt.panels.metadata.metadata_editing import Metadata
+from zarrfs_viewer.qt.panels.metadata.metadata import Metadata
 from zarrfs_viewer.qt.panels.position.position import Position
 from zarrfs_viewer.qt.window.command_palette import CommandPalette, KeyHelp, key_help
 from zarrfs_viewer.qt.window.main_window import MainWindow

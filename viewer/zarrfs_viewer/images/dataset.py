@@ -15,9 +15,8 @@ from zarrfs.errors import NodeNotFoundError, StoreError, UnsupportedError, ZarrE
 from zarrfs.ngff import Ngff, Plate, load
 from zarrfs.ngff.members import member_names
 from zarrfs_viewer.images.image import Image, ImageEntry, ImageLevel
-from zarrfs_viewer.images.label_images import is_among_labels
 from zarrfs_viewer.images.n5_pyramid import image_metadata
-from zarrfs_viewer.images.open_image import image_from_array, image_from_multiscales
+from zarrfs_viewer.images.open_image import image_from_array, image_from_multiscales, is_among_labels
 from zarrfs_viewer.images.reading import SourceArray
 from zarrfs_viewer.images.values import is_displayable
 from zarrfs_viewer.locations import display_name

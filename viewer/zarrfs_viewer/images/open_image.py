@@ -26,15 +26,24 @@ from zarrfs_viewer.images.axes import (
 )
 from zarrfs_viewer.images.channels import default_channels
 from zarrfs_viewer.images.image import Image, ImageEntry, ImageLevel, next_uid
-from zarrfs_viewer.images.label_images import can_be_labels
 from zarrfs_viewer.images.packing import find_packing, unit_of_values
 from zarrfs_viewer.images.reading import PaddedArray, SourceArray, stored_array, unpacked
 from zarrfs_viewer.images.values import is_displayable
 
-__all__ = ["MAX_CHANNELS", "image_from_array", "image_from_multiscales"]
+__all__ = [
+    "MAX_CHANNELS",
+    "can_be_labels",
+    "image_from_array",
+    "image_from_multiscales",
+    "is_among_labels",
+]
 
 MAX_CHANNELS = 64
 """A longer channel axis, such as a spectrum, is not displayed as channels; it gets a slider."""
+
+
+STORE_SUFFIXES = (".zarr", ".n5", ".zip")
+"""A component of a location that contains one of these texts is the root of a store, or is within it."""
 
 
 def image_from_array(array: Any, name: str = "", path: str = "", as_labels: bool = False) -> Image:
@@ -247,3 +256,19 @@ def _label_entries(group: Any) -> tuple[ImageEntry, ...]:
     return tuple(
         ImageEntry(path.rpartition("/")[2], f"labels/{path.strip('/')}", "labels") for path in listed
     )
+
+
+def can_be_labels(dtype: np.dtype[Any]) -> bool:
+    """Return whether values of a data type can be labels: integers and bools."""
+    return dtype.names is None and dtype.kind in "iub"
+
+
+def is_among_labels(location: str, path: str) -> bool:
+    """Return whether a node is below a group ``labels`` of its store, or has this name itself.
+
+    ``path`` is the path of the node below ``location``. Directories above the store do not count.
+    """
+    parts = [part for part in location.split("/") if part]
+    roots = [number for number, part in enumerate(parts) if any(suffix in part for suffix in STORE_SUFFIXES)]
+    inside = parts[roots[0] + 1 :] if roots else []
+    return "labels" in [*inside, *(part for part in path.split("/") if part)]

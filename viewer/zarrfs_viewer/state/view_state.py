@@ -11,7 +11,7 @@ and saved views use the data coordinates of the front image.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "rotated",
     "with_channel",
     "with_displayed",
+    "with_edited_channels",
     "with_labels",
     "with_level_lock",
     "with_limits",
@@ -249,6 +250,24 @@ def with_channel(intent: ViewIntent, number: int, **changes: object) -> ViewInte
     """Change fields of the channel at ``number`` in ``intent.channels``."""
     channels = list(intent.channels)
     channels[number] = replace(channels[number], **changes)  # type: ignore[arg-type]
+    return replace(intent, channels=tuple(channels))
+
+
+def with_edited_channels(
+    intent: ViewIntent, before: Sequence[ChannelSettings], after: Sequence[ChannelSettings]
+) -> ViewIntent:
+    """Return the intent with those channel settings replaced that an edit of the metadata has changed.
+
+    ``before`` and ``after`` are the initial settings of the old and the new metadata. A setting that is equal in both
+    keeps the value that the user has chosen. If the number of channels has changed, ``after`` is used.
+    """
+    if not len(intent.channels) == len(before) == len(after):
+        return replace(intent, channels=tuple(after))
+    channels = []
+    for settings, old, new in zip(intent.channels, before, after, strict=True):
+        names = [entry.name for entry in fields(ChannelSettings)]
+        edited = {name: getattr(new, name) for name in names if getattr(old, name) != getattr(new, name)}
+        channels.append(replace(settings, **edited))
     return replace(intent, channels=tuple(channels))
 
 

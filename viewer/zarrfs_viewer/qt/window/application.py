@@ -247,7 +247,7 @@ def take_screenshot(
     """
     import tempfile
 
-    from zarrfs_viewer.qt.panels.values.values_page import Values  # needs numpy, which windows import later
+    from zarrfs_viewer.qt.panels.values.values import Values  # needs numpy, which windows import later
 
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     application = make_application(fail)

@@ -72,8 +72,8 @@ class MainWindow(WindowParts):
 
     def _create_actions(self) -> Iterator[None]:
         from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
-        from zarrfs_viewer.qt.panels.log_panel import Messages
-        from zarrfs_viewer.qt.panels.metadata.metadata_editing import Metadata
+        from zarrfs_viewer.qt.panels.messages import Messages
+        from zarrfs_viewer.qt.panels.metadata.metadata import Metadata
 
         self.panel(Hierarchy).tree.window_requested.connect(self.location_window_requested)
         self.panel(Messages).log.warning_count_changed.connect(self.status.show_warning_count)

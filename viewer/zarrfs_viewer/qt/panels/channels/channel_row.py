@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from PyQt6.QtCore import QPoint, QSize, Qt, pyqtSignal
+from PyQt6.QtCore import QPoint, QSignalBlocker, QSize, Qt, pyqtSignal
 from PyQt6.QtGui import QColor, QIcon, QImage, QMouseEvent, QPaintEvent, QPixmap
 from PyQt6.QtWidgets import (
     QCheckBox,
@@ -100,7 +100,6 @@ class ChannelRow(QFrame):
         self._extra: tuple[str, ...] = ()
         self._names: list[str] = []
         self.setFrameShape(QFrame.Shape.StyledPanel)
-        self._is_updating = False
         label = settings.label or f"Channel {settings.index}"
         self.name = name = plain_name(label)
         self.visible = VisibilityBox(button_text(label))
@@ -205,25 +204,26 @@ class ChannelRow(QFrame):
         if settings is self._settings:  # another slice: the row is not drawn again
             return
         self._settings = settings
-        self._is_updating = True
-        self.visible.setChecked(settings.visible)
-        self.invert.setChecked(settings.invert)
-        self.solo.setChecked(settings.solo)
-        self.gamma.setValue(settings.gamma)
-        self._fill_colormaps(settings.colormap)
-        if settings.component in COMPONENTS:
-            self.component.setCurrentText(settings.component)
-        self._limits = settings.limits
-        self._color_name = settings.colormap
-        self.color.setIcon(swatch(settings.colormap))
-        self.slider.show_limits(settings.limits, settings.limits_range, settings.colormap, settings.invert)
-        for number, box in enumerate((self.low, self.high)):
-            # The limits cannot be edited before they have been computed.
-            box.setEnabled(settings.limits is not None)
-            if settings.limits is not None:
-                box.zero_step = abs(settings.limits[1] - settings.limits[0]) / 100 or 1
-                box.setValue(settings.limits[number])
-        self._is_updating = False
+        with QSignalBlocker(self):
+            self.visible.setChecked(settings.visible)
+            self.invert.setChecked(settings.invert)
+            self.solo.setChecked(settings.solo)
+            self.gamma.setValue(settings.gamma)
+            self._fill_colormaps(settings.colormap)
+            if settings.component in COMPONENTS:
+                self.component.setCurrentText(settings.component)
+            self._limits = settings.limits
+            self._color_name = settings.colormap
+            self.color.setIcon(swatch(settings.colormap))
+            self.slider.show_limits(
+                settings.limits, settings.limits_range, settings.colormap, settings.invert
+            )
+            for number, box in enumerate((self.low, self.high)):
+                # The limits cannot be edited before they have been computed.
+                box.setEnabled(settings.limits is not None)
+                if settings.limits is not None:
+                    box.zero_step = abs(settings.limits[1] - settings.limits[0]) / 100 or 1
+                    box.setValue(settings.limits[number])
 
     def show_extra_colormaps(self, names: tuple[str, ...]) -> None:
         """Offer these colour maps after the built-in ones."""
@@ -279,13 +279,11 @@ class ChannelRow(QFrame):
 
     def _emit_visibility(self, on: bool) -> None:
         """Emit the visibility. The channel is not selected: the rows would move away from below the pointer."""
-        if not self._is_updating:
-            self.changed.emit({"visible": on})
+        self.changed.emit({"visible": on})
 
     def _emit_changed(self, **changes: Any) -> None:
-        if not self._is_updating:
-            self.activated.emit()
-            self.changed.emit(changes)
+        self.activated.emit()
+        self.changed.emit(changes)
 
 
 @lru_cache(maxsize=256)

@@ -14,8 +14,8 @@ from zarrfs.errors import ZarrError
 from zarrfs.ngff import Ngff
 from zarrfs.ngff.members import member_names
 from zarrfs_viewer.analysis.readout import format_bytes
-from zarrfs_viewer.images.label_images import can_be_labels
 from zarrfs_viewer.images.n5_pyramid import image_metadata
+from zarrfs_viewer.images.open_image import can_be_labels
 
 __all__ = [
     "Description",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from PyQt6.QtCore import Qt, pyqtSignal
+from PyQt6.QtCore import QSignalBlocker, Qt, pyqtSignal
 from PyQt6.QtWidgets import QCheckBox, QFormLayout, QGroupBox, QSlider, QSpinBox, QVBoxLayout, QWidget
 
 from zarrfs_viewer.qt.panels.labels.label_table import LabelTablePanel
@@ -37,7 +37,6 @@ class LabelsRow(QGroupBox):
         super().__init__(button_text(name), parent)
         self.setToolTip(tooltip(name))
         name = plain_name(name)
-        self._is_updating = False
         self._settings: LabelsSettings | None = None
         self.visible = QCheckBox("Visible")
         self.visible.setAccessibleName(plain(f"Show {name}"))
@@ -71,16 +70,14 @@ class LabelsRow(QGroupBox):
         if settings is self._settings:  # another slice: the row is not drawn again
             return
         self._settings = settings
-        self._is_updating = True
-        self.visible.setChecked(settings.visible)
-        self.opacity.setValue(round(settings.opacity * 100))
-        self.contour.setValue(settings.contour)
-        self.selected.setValue(min(max(settings.selected or NO_LABEL, NO_LABEL), MAX_LABEL))
-        self._is_updating = False
+        with QSignalBlocker(self):
+            self.visible.setChecked(settings.visible)
+            self.opacity.setValue(round(settings.opacity * 100))
+            self.contour.setValue(settings.contour)
+            self.selected.setValue(min(max(settings.selected or NO_LABEL, NO_LABEL), MAX_LABEL))
 
     def _emit_changed(self, **changes: Any) -> None:
-        if not self._is_updating:
-            self.changed.emit(changes)
+        self.changed.emit(changes)
 
 
 class LabelsPanel(QWidget):

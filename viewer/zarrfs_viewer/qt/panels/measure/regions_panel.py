@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from PyQt6.QtCore import Qt, pyqtSignal
+from PyQt6.QtCore import QSignalBlocker, Qt, pyqtSignal
 from PyQt6.QtWidgets import (
     QAbstractItemView,
     QGridLayout,
@@ -68,7 +68,6 @@ class RegionsPanel(QWidget):
         self._plane: PlaneKey | None = None
         self._measured: object = None
         self._statistics: list[RegionStatistics] = []
-        self._is_updating = False
         self.selected: int | None = None
         self.text = ""
         self.title = PlainLabel()
@@ -184,7 +183,7 @@ class RegionsPanel(QWidget):
 
     def _select_row(self) -> None:
         rows = {index.row() for index in self.table.selectedIndexes()}
-        if self._is_updating or len(rows) != 1:
+        if len(rows) != 1:
             return
         item = self.table.item(rows.pop(), 0)
         number = None if item is None else item.data(Qt.ItemDataRole.UserRole)
@@ -195,7 +194,7 @@ class RegionsPanel(QWidget):
             self.changed.emit()
 
     def _rename(self, item: QTableWidgetItem) -> None:
-        if self._is_updating or item.column() != 0 or self._plane is None:
+        if item.column() != 0 or self._plane is None:
             return
         number, name = item.data(Qt.ItemDataRole.UserRole), item.text().strip()
         listed = self._by_plane.get(self._plane, [])
@@ -248,9 +247,29 @@ class RegionsPanel(QWidget):
         )
 
     def _show(self) -> None:
-        """Fill the table: one row per region and channel, or one per region until it has been measured."""
+        """Show the regions and their statistics."""
         regions = self.regions
-        self._is_updating = True
+        with QSignalBlocker(self.table):
+            self._fill()
+        image = self._session.image
+        unit = image.value_unit if image is not None else None
+        self.table.setHorizontalHeaderLabels(
+            [plain_name(f"{name} [{unit}]" if unit and name.lower() in UNITED else name) for name in COLUMNS]
+        )
+        count = len(regions)
+        incomplete = len({entry.region for entry in self._statistics if entry.unreadable})
+        text = f"{count} region{'' if count == 1 else 's'}"
+        if incomplete:
+            text += f"; the values of {incomplete} are incomplete: chunks cannot be read"
+        self.title.setText(plain(text))
+        self.remove_button.setEnabled(self.selected is not None)
+        self.save_button.setEnabled(bool(regions))
+        for button in (self.copy_button, self.table_button):
+            button.setEnabled(bool(self.text))
+
+    def _fill(self) -> None:
+        """Fill the rows of the table: one per region and channel, or one per region until it has been measured."""
+        regions = self.regions
         entries: list[tuple[int, RegionStatistics | None]] = []
         for number, region in enumerate(regions):
             own = [entry for entry in self._statistics if entry.region == region.name]
@@ -274,22 +293,6 @@ class RegionsPanel(QWidget):
             self.table.setCurrentCell(-1, -1)
         else:
             self.table.selectRow(current)
-        self._is_updating = False
-        image = self._session.image
-        unit = image.value_unit if image is not None else None
-        self.table.setHorizontalHeaderLabels(
-            [plain_name(f"{name} [{unit}]" if unit and name.lower() in UNITED else name) for name in COLUMNS]
-        )
-        count = len(regions)
-        incomplete = len({entry.region for entry in self._statistics if entry.unreadable})
-        text = f"{count} region{'' if count == 1 else 's'}"
-        if incomplete:
-            text += f"; the values of {incomplete} are incomplete: chunks cannot be read"
-        self.title.setText(plain(text))
-        self.remove_button.setEnabled(self.selected is not None)
-        self.save_button.setEnabled(bool(regions))
-        for button in (self.copy_button, self.table_button):
-            button.setEnabled(bool(self.text))
 
 
 def _texts(entry: RegionStatistics) -> list[str]:

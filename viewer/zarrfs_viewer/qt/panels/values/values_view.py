@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from PyQt6.QtCore import QAbstractTableModel, QModelIndex, Qt
+from PyQt6.QtCore import QAbstractTableModel, QModelIndex, QRect, Qt
+from PyQt6.QtGui import QPainter
 from PyQt6.QtWidgets import (
     QDoubleSpinBox,
     QHBoxLayout,
+    QHeaderView,
     QPushButton,
     QSplitter,
+    QStyle,
+    QStyleOptionHeader,
     QTableView,
     QVBoxLayout,
     QWidget,
@@ -20,7 +24,6 @@ from PyQt6.QtWidgets import (
 
 from zarrfs_viewer.analysis.value_pages import ValuePage, curve, page_csv, page_rows, read_page
 from zarrfs_viewer.images.reading import SourceArray
-from zarrfs_viewer.qt.panels.values.page_header import PageHeader
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.number_box import NumberBox
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, html_text, plain, plain_lines, plain_name, tooltip
@@ -43,6 +46,30 @@ TEXT_ROLES = frozenset(int(role) for role in (Qt.ItemDataRole.DisplayRole, Qt.It
 """Qt asks for seven roles of each cell that it paints."""
 MAX_LEADING = 8
 """The maximum number of axes with a number box. The index of each further axis is 0."""
+
+
+class PageHeader(QHeaderView):
+    """A header whose sections do not display whether their rows or columns are selected.
+
+    To find that out, ``QHeaderView`` asks the model for each cell of each visible row: 40 ms for 500 columns.
+    """
+
+    def __init__(self, orientation: Qt.Orientation, parent: QWidget) -> None:
+        super().__init__(orientation, parent)
+        self.setSectionsClickable(True)
+        self.setDefaultAlignment(Qt.AlignmentFlag.AlignCenter)
+
+    def paintSection(self, painter: QPainter | None, rect: QRect, section: int) -> None:
+        model, style = self.model(), self.style()
+        if painter is None or model is None or style is None or not rect.isValid():
+            return
+        option = QStyleOptionHeader()
+        self.initStyleOption(option)
+        option.rect = rect
+        option.section = section
+        option.textAlignment = self.defaultAlignment()
+        option.text = plain(model.headerData(section, self.orientation()))
+        style.drawControl(QStyle.ControlElement.CE_Header, option, painter, self)
 
 
 class PageModel(QAbstractTableModel):

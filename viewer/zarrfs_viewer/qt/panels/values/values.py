@@ -10,7 +10,7 @@ from PyQt6.QtGui import QAction
 
 import zarrfs
 from zarrfs_viewer.images.reading import PaddedArray, SourceArray
-from zarrfs_viewer.qt.panels.metadata.metadata_editing import Metadata
+from zarrfs_viewer.qt.panels.metadata.metadata import Metadata
 from zarrfs_viewer.qt.panels.panel import IMAGE_PAGE, Panel, PanelContext, check_while_visible
 from zarrfs_viewer.qt.panels.values.neighbourhood_panel import NeighbourhoodPanel
 from zarrfs_viewer.qt.panels.values.values_view import ValuesView

@@ -17,7 +17,7 @@ from zarrfs_viewer.qt.panels.metadata.metadata_editor import MetadataEditor
 from zarrfs_viewer.qt.panels.metadata.metadata_panel import MetadataPanel
 from zarrfs_viewer.qt.panels.panel import Panel, PanelContext
 from zarrfs_viewer.qt.support.plain_text import button_text
-from zarrfs_viewer.state.edited_metadata import with_edited_channels
+from zarrfs_viewer.state.view_state import with_edited_channels
 
 __all__ = ["Metadata"]
 
