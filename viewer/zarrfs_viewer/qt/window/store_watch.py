@@ -18,13 +18,12 @@ LOCAL_SECONDS, REMOTE_SECONDS = 3.0, 20.0
 
 TEXTS: dict[Change, str] = {
     "changed": (
-        "{name} was changed in its store after it was opened: what is displayed may be partly old and partly new. "
-        "'Reload from the store' in the menu File (Ctrl+F5) displays it as it is now."
+        "Changed in the store after it was opened; Ctrl+F5 ('Reload from the store' in the menu File) displays it as "
+        "it is now. Until then, what is displayed may be partly old and partly new: {name}"
     ),
     "missing": (
-        "{name} does not exist any more: it was moved or deleted after it was opened. Only what is in memory is "
-        "displayed. Open it where it is now; if it was replaced, 'Reload from the store' in the menu File (Ctrl+F5) "
-        "displays the new one."
+        "Moved or deleted after it was opened; only what is in memory is displayed. Open it where it is now. If it was "
+        "replaced, Ctrl+F5 ('Reload from the store' in the menu File) displays the new one: {name}"
     ),
 }
 
