@@ -279,7 +279,7 @@ class Node:
             return self._array
         raise KeyError(path)
 
-    def known_names(self) -> list[str]:
+    def known_names(self, listing: Any = None) -> list[str]:
         return ["0"]
 
     def members(self) -> Iterator[tuple[str, Any]]:
