@@ -101,7 +101,6 @@ LONG_FILES = (
     "tests/packaging/test_distributions.py",
     "tests/test_extension_example.py",
     "tests/mount/test_servers.py",
-    "tests/interop/zarr2/test_zarr2_arrays.py",
     "tests/mount/test_endurance.py",
     "tests/engine/native/test_files.py",
     "tests/interop/test_shared_writing.py",

@@ -1,12 +1,27 @@
-"""Sample values that reveal errors: extremes of each dtype, signed zeros, infinities, NaNs, unusual text."""
+"""Sample values that reveal errors: extremes of each dtype, signed zeros, infinities, NaNs, unusual text. A selection
+of cases that contains each pair of factors.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable, Iterable
+from heapq import heapify, heappop, heappush
+from itertools import combinations
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 Data = np.ndarray[Any, np.dtype[Any]]
+
+Factors = tuple[tuple[Hashable, ...], ...]
+
+
+class _HasFactors(Protocol):
+    @property
+    def factors(self) -> Factors: ...
+
+
+Case = TypeVar("Case", bound=_HasFactors)
 
 TEXTS = ["", "a", "Ångström µm", "零", "🧬 cells", "x" * 40, "tab\there", "e\u0301"]
 BLOBS = [b"", b"\0", b"abc", b"\xff\xfe", b"\0\0\0", bytes(range(30)), b"trailing\0", b"z"]
@@ -77,3 +92,38 @@ def same_bits(found: Any, expected: Any) -> bool:
     if found.dtype.newbyteorder("=") != expected.dtype.newbyteorder("="):
         return False
     return found.astype(expected.dtype, copy=False).tobytes() == expected.tobytes()
+
+
+def pairwise(cases: Iterable[Case]) -> list[Case]:
+    """Return a selection of the cases in which each pair of values of two factors occurs that occurs in any case.
+
+    ``factors`` of a case contains groups of such values, for example data type and codec. Pairs are formed within each
+    group.
+    """
+    everything = list(cases)
+    pairs = [all_pairs([case]) for case in everything]
+    # Next comes the case with the most pairs that are missing. The numbers in the heap are upper bounds, because the
+    # number of missing pairs of a case only decreases.
+    heap = [(-len(entry), index) for index, entry in enumerate(pairs)]
+    heapify(heap)
+    covered: set[tuple[Hashable, ...]] = set()
+    selected = []
+    while heap:
+        _, index = heappop(heap)
+        missing = len(pairs[index] - covered)
+        if missing and heap and -missing > heap[0][0]:
+            heappush(heap, (-missing, index))
+        elif missing:
+            covered |= pairs[index]
+            selected.append(index)
+    return [everything[index] for index in sorted(selected)]
+
+
+def all_pairs(cases: Iterable[Case]) -> set[tuple[Hashable, ...]]:
+    """Return the pairs of all cases, with the positions of the group and of the factors."""
+    return {
+        (number, *pair)
+        for case in cases
+        for number, group in enumerate(case.factors)
+        for pair in combinations(enumerate(group), 2)
+    }

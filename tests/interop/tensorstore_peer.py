@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorstore as ts
 
-from tests.interop.samples import Data, sample
+from tests.interop.samples import Data, Factors, sample
 
 SHAPE = (5, 7)
 CHUNKS = (2, 3)
@@ -22,12 +22,13 @@ SMALL += ["float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn"]
 
 
 class Case(NamedTuple):
-    """One array to write: the driver, its ``metadata``, and the NumPy dtype."""
+    """One array to write: the driver, its ``metadata``, the NumPy dtype, and the factors for ``pairwise``."""
 
     name: str
     driver: str
     dtype: np.dtype[Any]
     metadata: dict[str, Any]
+    factors: Factors
 
     @property
     def readable(self) -> bool:
@@ -74,6 +75,12 @@ def read(store: dict[str, bytes], driver: str) -> Data:
 
 # -- the matrix ----------------------------------------------------------------------------------------------
 
+
+def tables() -> list[list[Case]]:
+    """Return the possible cases of v2 and of v3."""
+    return [list(cases_v2()), list(cases_v3())]
+
+
 BLOSCS = list(
     zip(("lz4", "lz4hc", "blosclz", "zlib", "zstd"), ("shuffle", "bitshuffle", "noshuffle") * 2, strict=False)
 )
@@ -96,7 +103,8 @@ def _codecs_v3(itemsize: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 def cases_v3() -> Iterator[Case]:
     """Yield every combination of dtype, codec, order and sharding (none, index at the end, at the start, nested).
 
-    The byte order and the four chunk key encodings alternate.
+    The byte order and the four chunk key encodings alternate. The codecs process bytes: only the size of the
+    elements is relevant to them.
     """
     numbers = count()
     for dtype in [*NUMBERS, *SMALL]:
@@ -134,7 +142,9 @@ def cases_v3() -> Iterator[Case]:
                 "codecs": chain,
             }
             name = f"v3 {dtype} {endian} {codec} {order} {shard}"
-            yield Case(name, "zarr3", ts.dtype(dtype).numpy_dtype, metadata)
+            layout = f"{order} {shard}"
+            factors = ((dtype, layout, endian), (itemsize, codec, endian, number % 4), (codec, layout))
+            yield Case(name, "zarr3", ts.dtype(dtype).numpy_dtype, metadata, factors)
 
 
 def _sharding(chunks: tuple[int, ...], codecs: list[dict[str, Any]], location: str) -> dict[str, Any]:
@@ -170,4 +180,5 @@ def cases_v2() -> Iterator[Case]:
         codec = "none" if compressor is None else f"{compressor['id']}-{compressor.get('cname', '')}"
         name = f"v2 {dtype} {codec} {order} {'dot' if separator == '.' else 'slash'}"
         numpy_dtype = np.dtype(dtype) if dtype not in SMALL else ts.dtype(dtype).numpy_dtype
-        yield Case(name, "zarr", numpy_dtype, metadata)
+        factors = ((dtype, order, separator), (numpy_dtype.itemsize, codec, order))
+        yield Case(name, "zarr", numpy_dtype, metadata, factors)

@@ -17,7 +17,7 @@ import zarr.codecs as zc
 from zarr.core.buffer import default_buffer_prototype
 from zarr.storage import MemoryStore
 
-from tests.interop.samples import Data, sample
+from tests.interop.samples import Data, Factors, sample
 
 SHAPE = (5, 7)
 CHUNKS = (2, 3)
@@ -37,11 +37,14 @@ SWAPPED = [">i2", ">i4", ">u8", ">f2", ">f4", ">f8", ">c8", ">c16", ">M8[ns]", "
 
 @dataclass(frozen=True)
 class Case:
-    """One array to write. ``create`` contains the arguments of ``zarr.create_array`` except for store and dtype."""
+    """One array to write. ``create`` contains the arguments of ``zarr.create_array`` except for store and dtype.
+    ``factors`` is for ``pairwise``.
+    """
 
     name: str
     dtype: Any
     create: dict[str, Any] = field(hash=False)
+    factors: Factors
     lossy: bool = False
     readable: bool = True
     """Whether zarr-python can read our array, which follows the specification."""
@@ -86,10 +89,10 @@ def read(store: dict[str, bytes]) -> Data:
         return np.asarray(array[...])
 
 
-def matrix() -> list[Case]:
-    """All cases."""
+def tables() -> list[list[Case]]:
+    """Return the possible cases of v2, of v3, and of the shapes and keys of v3."""
     with quietly():
-        return [*cases_v2(), *cases_v3(), *layouts_v3()]
+        return [list(cases_v2()), list(cases_v3()), list(layouts_v3())]
 
 
 # -- codecs --------------------------------------------------------------------------------------------------
@@ -184,7 +187,15 @@ def cases_v3() -> Iterator[Case]:
             name = _name("v3", dtype, codec, order, "shards" if shards else "")
             # We write the registered names struct, r24 and bitround. zarr-python reads only its own names for them.
             is_readable = isinstance(dtype, str) and dtype != "V3" and "BitRound" not in codec
-            yield Case(name, dtype, create, _is_lossy(codec, dtype), readable=is_readable)
+            factors = _factors(dtype, codec, arguments, f"{order} {shards}")
+            yield Case(name, dtype, create, factors, _is_lossy(codec, dtype), readable=is_readable)
+
+
+def _factors(dtype: Any, codec: str, arguments: dict[str, Any], layout: str) -> Factors:
+    """Return the factors of a case for ``pairwise``. Codecs of bytes know only the size of the elements."""
+    of_arrays = "filters" in arguments or "serializer" in arguments or dtype in VARIABLE
+    element = str(dtype) if of_arrays else np.dtype(dtype).itemsize
+    return ((str(dtype), layout), (element, codec), (codec, layout))
 
 
 def _is_lossy(codec: str, dtype: Any) -> bool:
@@ -259,7 +270,8 @@ def layouts_v3() -> Iterator[Case]:
                 arguments["shards"] = {"shape": shards, "index_location": kind}
             create = _create_v3(arguments, order, arguments.pop("shards", None), keys)
             sizes = f"{'x'.join(map(str, shape))}-by-{'x'.join(map(str, chunks))}"
-            yield Case(_name("v3", sizes, *keys, order, kind), "u2", create)
+            factors = ((f"{sizes} {kind}", order, keys),)
+            yield Case(_name("v3", sizes, *keys, order, kind), "u2", create, factors)
 
 
 def cases_v2() -> Iterator[Case]:
@@ -274,7 +286,8 @@ def cases_v2() -> Iterator[Case]:
             create["chunk_key_encoding"] = {"name": "v2", "separator": separator}
             name = _name("v2", dtype, codec, order, separator)
             nested = isinstance(dtype, list) and any(isinstance(entry[1], list) for entry in dtype)
-            yield Case(name, dtype, create, _is_lossy(codec, dtype), readable=not nested)
+            factors = _factors(dtype, codec, arguments, f"{order} {separator}")
+            yield Case(name, dtype, create, factors, _is_lossy(codec, dtype), readable=not nested)
 
 
 def _name(*parts: Any) -> str:

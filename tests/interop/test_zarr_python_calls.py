@@ -761,6 +761,41 @@ ERRORS: dict[str, tuple[Callable[[Any, Any, Path], Any], type[Exception]]] = {
 }
 
 
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "grow": lambda a: a.resize((9, 8)),
+    "shrink": lambda a: a.resize((4, 3)),
+    "shrink and grow": lambda a: (a.resize((3, 2)), a.resize((7, 6))),
+    "nothing left": lambda a: (a.resize((0, 6)), a.resize((2, 2))),
+    "append rows": lambda a: a.append(MORE[:2]),
+    "append columns": lambda a: (a.append(MORE[:, :5], axis=1), a.append(MORE[:, 1:2], axis=1)),
+    "append to nothing": lambda a: (a.resize((0, 6)), a.append(MORE[2:5])),
+    "values": lambda a: (
+        a.__setitem__((slice(1, 5), 3), 9),
+        a.__setitem__(..., -5),
+        a.__setitem__((6, 5), 1),
+    ),
+    "attributes": lambda a: (a.attrs.update({"x": [1, {"y": None}]}), a.attrs.update({"z": "é"})),
+}
+MORE = np.arange(100, 142, dtype="<i4").reshape(7, 6)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("name", CHANGES)
+def test_changes_of_an_array_of_the_other_library_have_equal_effects(
+    name: str, zarr_format: Any, tmp_path: Path
+) -> None:
+    places = [tmp_path / "changed by zarrfs", tmp_path / "changed by zarr-python"]
+    for writer, opener, place in zip(BOTH, reversed(BOTH), places, strict=True):
+        options = {"chunks": (3, 2), "fill_value": -5, "zarr_format": zarr_format}
+        writer.create_array(place, shape=(7, 6), dtype="<i4", **options)[...] = MORE - 100
+        CHANGES[name](opener.open_array(place, mode="r+"))
+    for library in BOTH:
+        found = [library.open_array(place, mode="r") for place in places]
+        assert facts(found[0]) == facts(found[1])
+    keys = [{path.relative_to(place) for path in place.rglob("*") if path.is_file()} for place in places]
+    assert keys[0] - {Path(".zattrs")} == keys[1] - {Path(".zattrs")}
+
+
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_have_the_same_built_in_base_class(name: str, tmp_path: Path) -> None:
     call, kind = ERRORS[name]
