@@ -1,4 +1,4 @@
-"""A function that runs another one in several threads at once."""
+"""Time and threads under the control of a test: a clock that it sets, and threads that begin together."""
 
 from __future__ import annotations
 
@@ -6,10 +6,20 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-__all__ = ["run_in_threads"]
+__all__ = ["Clock", "run_in_threads"]
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 def run_in_threads(function: Callable[[Argument], Result], arguments: Iterable[Argument]) -> list[Result]:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import zarrfs
-from tests.conformance.documents import changed, read_json, store_of
 from tests.conformance.draft2019_documents import BOOTSTRAP, EXAMPLE
+from tests.documents import changed, read_json, store_of
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import KeyNameError, MetadataError, NodeNotFoundError, NodeTypeError, UnsupportedError
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from tests.conformance.documents import V1_ARRAY, changed, store_of
+from tests.documents import V1_ARRAY, changed, store_of
 from zarrfs.errors import MetadataError, NodeNotFoundError
 
 EXAMPLE: dict[str, Any] = {

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from tests.conformance.documents import V2_ARRAY, changed, read_json, store_of
+from tests.documents import V2_ARRAY, changed, read_json, store_of
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.errors import KeyNameError, MetadataError, NodeNotFoundError, NodeTypeError

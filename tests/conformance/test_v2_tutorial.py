@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from tests.conformance.documents import V2_ARRAY, changed, read_json, store_of
+from tests.documents import V2_ARRAY, changed, read_json, store_of
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkEncodeError, MetadataError, NodeTypeError, ReadOnlyError, UnsupportedError
 

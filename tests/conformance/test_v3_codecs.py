@@ -12,15 +12,9 @@ import pytest
 from numcodecs import blosc
 
 import zarrfs
-from tests.conformance.documents import LITTLE, V3_ARRAY, changed, read_json, regular, store_of
+from tests.documents import BIG, LITTLE, V3_ARRAY, changed, named, read_json, regular, store_of
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError, MetadataError
-
-BIG = {"name": "bytes", "configuration": {"endian": "big"}}
-
-
-def named(name: str, **configuration: Any) -> dict[str, Any]:
-    return {"name": name, "configuration": configuration}
 
 
 def stored(data: np.ndarray[Any, Any], *codecs: Any) -> MemoryStore:

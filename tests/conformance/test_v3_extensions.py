@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 import zarrfs
-from tests.conformance.documents import LITTLE, V3_ARRAY, V3_GROUP, changed, read_json, regular, store_of
+from tests.documents import LITTLE, V3_ARRAY, V3_GROUP, changed, read_json, regular, store_of
 from zarrfs.errors import MetadataError, UnsupportedError
 
 TRANSFORMER = {"name": "example.cache", "configuration": {"size": 10}}

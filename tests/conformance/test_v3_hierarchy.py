@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from tests.conformance.documents import V3_ARRAY, V3_GROUP, changed, read_json, store_of
+from tests.documents import V3_ARRAY, V3_GROUP, changed, read_json, store_of
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import KeyNameError, NodeNotFoundError, NodeTypeError

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from tests.conformance.documents import LITTLE, V3_ARRAY, V3_GROUP, changed, read_json, regular, store_of
+from tests.documents import LITTLE, V3_ARRAY, V3_GROUP, changed, read_json, regular, store_of
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError, UnsupportedError
 

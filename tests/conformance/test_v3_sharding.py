@@ -12,19 +12,13 @@ import numpy as np
 import pytest
 
 import zarrfs
-from tests.conformance.documents import LITTLE, V3_ARRAY, changed, read_json, regular, store_of
+from tests.documents import LITTLE, V3_ARRAY, changed, read_json, regular, sharding, store_of
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError, MetadataError
 
 GZIP = {"name": "gzip", "configuration": {"level": 1}}
 EMPTY = (2**64 - 1, 2**64 - 1)
 TRANSPOSE = {"name": "transpose", "configuration": {"order": [1, 0]}}
-
-
-def sharding(chunk_shape: Sequence[int], /, **changes: Any) -> dict[str, Any]:
-    """Return metadata of the codec with uncompressed inner chunks; the value ``...`` removes a key."""
-    plain = {"chunk_shape": list(chunk_shape), "codecs": ["bytes"], "index_codecs": [LITTLE, "crc32c"]}
-    return {"name": "sharding_indexed", "configuration": changed(plain, **changes)}
 
 
 def document(shape: Sequence[int], shard: Sequence[int], codec: Any, **changes: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import zarrfs
+from tests.documents import blosc
 from tests.processes import TIMEOUT
 from tests.threads import run_in_threads
 from zarrfs.engine.stores.memory import MemoryStore
@@ -21,24 +22,13 @@ from zarrfs.testing import CountingStore
 GZIP = {"name": "gzip", "configuration": {"level": 1}}
 
 
-def blosc(typesize: int, blocksize: int) -> dict[str, Any]:
-    options = {
-        "cname": "lz4",
-        "clevel": 5,
-        "shuffle": "shuffle",
-        "typesize": typesize,
-        "blocksize": blocksize,
-    }
-    return {"name": "blosc", "configuration": options}
-
-
 LAYOUTS: dict[str, dict[str, Any]] = {
     "v2": {"zarr_format": 2, "chunks": (3, 4, 5), "compressors": {"id": "zlib", "level": 1}},
     "v2 order F": {"zarr_format": 2, "chunks": (3, 4, 5), "order": "F", "compressors": None},
     "v2 filters": {"zarr_format": 2, "chunks": (3, 4, 5), "filters": [{"id": "delta", "dtype": "<i4"}]},
     "v3 plain": {"chunks": (3, 4, 5), "compressors": None},
     "v3 gzip": {"chunks": (3, 4, 5), "compressors": GZIP},
-    "v3 blosc": {"chunks": (3, 4, 5), "compressors": blosc(4, 256)},
+    "v3 blosc": {"chunks": (3, 4, 5), "compressors": blosc(typesize=4, blocksize=256)},
     "v3 order F": {"chunks": (3, 4, 5), "order": "F"},
     "v3 one chunk": {"chunks": False},
     "v3 shards": {"chunks": (3, 2, 5), "shards": (6, 8, 5), "compressors": GZIP},
@@ -262,7 +252,7 @@ def test_reading_most_of_a_shard_takes_one_request() -> None:
 
 def test_reading_a_plane_of_a_blosc_chunk_reads_only_its_blocks() -> None:
     data = np.random.default_rng(0).integers(0, 60000, (64, 128, 128), "u2")
-    array, store = counted(data=data, chunks=(64, 128, 128), compressors=blosc(2, 8192))
+    array, store = counted(data=data, chunks=(64, 128, 128), compressors=blosc(typesize=2, blocksize=8192))
     np.testing.assert_array_equal(array[5], data[5])
     assert store.bytes_read < data.nbytes / 8
     store.reset()

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zarrfs
+from tests.documents import LITTLE, sharding
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.indexing.selections import fancy_selection
 from zarrfs.engine.io.boxes import read_box
@@ -22,18 +23,6 @@ from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError, MissingChunkError, SelectionError
 
 VALUES = np.arange(7 * 5 * 9, dtype="<i4").reshape(7, 5, 9)
-
-BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
-
-
-def shards_of(chunk_shape: tuple[int, ...], codecs: list[Any], index_location: str = "end") -> dict[str, Any]:
-    configuration = {
-        "chunk_shape": list(chunk_shape),
-        "codecs": codecs,
-        "index_codecs": [BYTES, {"name": "crc32c"}],
-        "index_location": index_location,
-    }
-    return {"name": "sharding_indexed", "configuration": configuration}
 
 
 LAYOUTS: dict[str, dict[str, Any]] = {
@@ -46,18 +35,18 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "shards": {"chunks": (2, 2, 4), "shards": (4, 4, 8)},
     "shards with the index first": {
         "chunks": (4, 5, 9),
-        "serializer": shards_of((2, 5, 3), [BYTES, {"name": "zstd"}], "start"),
+        "serializer": sharding((2, 5, 3), [LITTLE, {"name": "zstd"}], index_location="start"),
         "compressors": None,
     },
     "transposed shards": {
         "chunks": (4, 4, 8),
         "filters": [{"name": "transpose", "configuration": {"order": [2, 0, 1]}}],
-        "serializer": shards_of((4, 2, 2), [BYTES, {"name": "crc32c"}]),
+        "serializer": sharding((4, 2, 2), [LITTLE, {"name": "crc32c"}]),
         "compressors": None,
     },
     "nested shards": {
         "chunks": (8, 8, 16),
-        "serializer": shards_of((4, 4, 8), [shards_of((2, 2, 4), [BYTES])]),
+        "serializer": sharding((4, 4, 8), [sharding((2, 2, 4), [LITTLE])]),
         "compressors": None,
     },
     "uncompressed": {"chunks": (3, 2, 4), "compressors": None},

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import zarrfs
+from tests.documents import LITTLE
 from tests.engine.native.executors import python
 from zarrfs.engine.cache import CacheEntry, ChunkCache
 from zarrfs.engine.codecs.base import ChunkSpec
@@ -28,7 +29,6 @@ BLOSC = {
     "name": "blosc",
     "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 2, "blocksize": 0},
 }
-LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 
 
 def chain(shape: tuple[int, ...], *codecs: Any) -> CodecChain:

@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 
 import zarrfs
+from tests.documents import named
 from tests.faults import chunks, documents, files
-from tests.faults.hostile import Case, StoreDict, codec, little, v2, v3
+from tests.faults.hostile import Case, StoreDict, little, v2, v3
 
 MEMORY_LIMIT_NBYTES = 64 << 20
 """Bytes of address space that reading one hostile array may allocate."""
@@ -51,7 +52,7 @@ def initialize_lazy_state() -> None:
     for name in ("zlib", "gzip", "bz2", "lzma", "lz4", "zstd", "blosc"):
         read(v2(compressor={"id": name}, chunk=None))
         zarrfs.create_array({}, data=np.arange(9), chunks=2, zarr_format=2, compressors={"id": name})[...]
-    read(v3(codecs=[little(), codec("gzip", level=1), {"name": "crc32c"}], chunk=None))
+    read(v3(codecs=[little(), named("gzip", level=1), {"name": "crc32c"}], chunk=None))
     zarrfs.create_array({}, data=np.arange(99), chunks=2, shards=10)[...]
 
 

@@ -16,8 +16,9 @@ from typing import Any
 
 import numcodecs
 
+from tests.documents import named, sharding
 from tests.faults import hostile
-from tests.faults.hostile import GIGABYTE, NBYTES, Case, codec, little, sharded, sharding, v2, v3
+from tests.faults.hostile import GIGABYTE, NBYTES, Case, little, sharded, v2, v3
 
 MISSING_CHUNK = (2**64 - 1, 2**64 - 1)
 JUNK = bytes(range(256))
@@ -54,10 +55,10 @@ def _corrupt_chunks() -> Iterator[Case]:
         variants["too short"] = bytes(encode(valid[:-2]))
         for variant, chunk in variants.items():
             yield Case(f"v2 {name} {variant}", partial(v2, **over, chunk=chunk), ("0.0",))
-    blosc_options = codec("blosc", cname="lz4", clevel=5, shuffle="shuffle", typesize=2, blocksize=0)
+    blosc_options = named("blosc", cname="lz4", clevel=5, shuffle="shuffle", typesize=2, blocksize=0)
     tails: dict[str, tuple[dict[str, Any], Any]] = {
-        "gzip": (codec("gzip", level=5), numcodecs.GZip(5).encode),
-        "zstd": (codec("zstd", level=3, checksum=False), numcodecs.Zstd(3).encode),
+        "gzip": (named("gzip", level=5), numcodecs.GZip(5).encode),
+        "zstd": (named("zstd", level=3, checksum=False), numcodecs.Zstd(3).encode),
         "blosc": (blosc_options, numcodecs.Blosc("lz4").encode),
         "crc32c": ({"name": "crc32c"}, lambda data: data + bytes(4)),
     }
@@ -88,8 +89,8 @@ def _corrupt_chunks() -> Iterator[Case]:
 
 def _decompression_bombs() -> Iterator[Case]:
     """Yield small chunks that decompress to a gigabyte or more."""
-    gzip = [little(), codec("gzip", level=5)]
-    zstd = [little(), codec("zstd", level=3, checksum=False)]
+    gzip = [little(), named("gzip", level=5)]
+    zstd = [little(), named("zstd", level=3, checksum=False)]
     yield Case("v3 gzip bomb", partial(v3, codecs=gzip, chunk=partial(hostile.gzip_bomb, GIGABYTE)))
     yield Case("v2 gzip bomb", partial(v2, **_v2_codec("gzip"), chunk=partial(hostile.gzip_bomb, GIGABYTE)))
     yield Case("v2 zlib bomb", partial(v2, **_v2_codec("zlib"), chunk=partial(hostile.zlib_bomb, GIGABYTE)))
@@ -245,12 +246,12 @@ def _shards() -> Iterator[Case]:
     yield Case("shard with a corrupt index", partial(_with_flipped_byte, sharded(good), -30))
     for length in (0, 1, 67):
         yield Case(f"shard of {length} bytes", partial(_truncated, sharded(good), length))
-    inner = [little(), codec("gzip", level=1)]
+    inner = [little(), named("gzip", level=1)]
     bomb = hostile.gzip_bomb(GIGABYTE // 4)
     index = struct.pack("<8Q", 0, len(bomb), *MISSING_CHUNK, *MISSING_CHUNK, *MISSING_CHUNK)
     yield Case(
         "shard with a decompression bomb",
-        partial(v3, codecs=[sharding([2, 3], inner, [little()])], chunk=bomb + index),
+        partial(v3, codecs=[sharding([2, 3], inner, index_codecs=[little()])], chunk=bomb + index),
     )
 
 
@@ -284,7 +285,7 @@ def _invalid_lengths() -> Iterator[Case]:
         for text in ("vlen-utf8", "vlen-bytes"):
             options: dict[str, Any] = {"dtype": "|O", "filters": [{"id": text}], "fill_value": None}
             yield Case(f"v2 {text} {name}", partial(v2, **options, chunk=chunk))
-        three = {"data_type": "string", "fill_value": "", "codecs": [codec("vlen-utf8")]}
+        three = {"data_type": "string", "fill_value": "", "codecs": [named("vlen-utf8")]}
         yield Case(f"v3 vlen-utf8 {name}", partial(v3, **three, chunk=chunk))
     ragged: dict[str, Any] = {
         "dtype": "|O",

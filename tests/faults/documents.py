@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from tests.faults.hostile import Case, codec, grid, little, raw, sharding, v2, v3
+from tests.documents import named, sharding
+from tests.faults.hostile import Case, grid, little, raw, v2, v3
 
 DEEP = 100_000
 
@@ -118,10 +119,10 @@ def _invalid_data_types() -> Iterator[Case]:
     ):
         yield Case(f"v3 data type {name!r}", partial(v3, data_type=name))
     for length in (-4, 3, 10**18, "4", None):
-        text = codec("fixed_length_utf32", length_bytes=length)
+        text = named("fixed_length_utf32", length_bytes=length)
         yield Case(f"v3 text of length {length!r}", partial(v3, data_type=text, fill_value=""))
     for unit, factor in (("s", 0), ("s", -1), ("s", 2**40), ("fortnight", 1), (None, 1), ("s", None)):
-        time = codec("numpy.datetime64", unit=unit, scale_factor=factor)
+        time = named("numpy.datetime64", unit=unit, scale_factor=factor)
         yield Case(f"v3 time in {factor} {unit}", partial(v3, data_type=time))
     for fill in ("evil", None, [1], {}, -1, 70000, 1.5, "0x123456", True, ...):
         yield Case(f"v3 fill value {fill!r}", partial(v3, fill_value=fill))
@@ -137,36 +138,36 @@ def _nested_fields(depth: int) -> Any:
 
 
 def _invalid_codecs() -> Iterator[Case]:
-    transposed = [codec("transpose", order=[0, 0]), little()]
+    transposed = [named("transpose", order=[0, 0]), little()]
     chains: dict[str, Any] = {
         "none": [],
         "null": None,
         "missing": ...,
         "text": "bytes",
         "a number in the list": [5],
-        "unknown": [codec("evil")],
-        "unknown after bytes": [little(), codec("evil")],
-        "no array to bytes": [codec("gzip", level=5)],
+        "unknown": [named("evil")],
+        "unknown after bytes": [little(), named("evil")],
+        "no array to bytes": [named("gzip", level=5)],
         "two arrays to bytes": [little(), little()],
-        "wrong order": [codec("gzip", level=5), little()],
+        "wrong order": [named("gzip", level=5), little()],
         "no endian": ["bytes"],
-        "evil endian": [codec("bytes", endian="middle")],
+        "evil endian": [named("bytes", endian="middle")],
         "transpose not a permutation": transposed,
-        "transpose of other rank": [codec("transpose", order=[0]), little()],
-        "transpose text": [codec("transpose", order="F"), little()],
-        "gzip with an unknown key": [little(), codec("gzip", level=5, window=1)],
+        "transpose of other rank": [named("transpose", order=[0]), little()],
+        "transpose text": [named("transpose", order="F"), little()],
+        "gzip with an unknown key": [little(), named("gzip", level=5, window=1)],
         "shard of other rank": [sharding([2], [little()])],
         "shard that does not divide": [sharding([3, 3], [little()])],
         "shard of nothing": [sharding([0, 3], [little()])],
         "shard of negative": [sharding([-2, 3], [little()])],
         "shard without codecs": [sharding([2, 3], [])],
-        "shard without index codecs": [sharding([2, 3], [little()], [])],
+        "shard without index codecs": [sharding([2, 3], [little()], index_codecs=[])],
         "shard with index of varying size": [
-            sharding([2, 3], [little()], [little(), codec("gzip", level=1)])
+            sharding([2, 3], [little()], index_codecs=[little(), named("gzip", level=1)])
         ],
         "shard nested deep": [_nested_shards(200)],
-        "pickle": [little(), codec("numcodecs.pickle")],
-        "ten thousand": [little(), *[codec("crc32c")] * 10_000],
+        "pickle": [little(), named("numcodecs.pickle")],
+        "ten thousand": [little(), *[named("crc32c")] * 10_000],
     }
     for name, chain in chains.items():
         yield Case(f"v3 codecs {name}", partial(v3, codecs=chain))

@@ -10,7 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.faults.hostile import GIGABYTE, NBYTES, StoreDict, codec, little, v2, v3
+from tests.documents import named
+from tests.faults.hostile import GIGABYTE, NBYTES, StoreDict, little, v2, v3
 
 TERABYTE = 1 << 40
 
@@ -36,7 +37,7 @@ def write(path: Path, store: StoreDict) -> None:
 
 
 GROUP = {"zarr.json": b'{"zarr_format": 3, "node_type": "group"}'}
-GZIPPED = {"codecs": [little(), codec("gzip", level=5)]}
+GZIPPED = {"codecs": [little(), named("gzip", level=5)]}
 
 
 # -- directories -----------------------------------------------------------------------------------------------

@@ -12,6 +12,8 @@ import google_crc32c
 import numcodecs
 import numpy as np
 
+from tests.documents import sharding
+
 StoreDict = dict[str, bytes]
 Chunk = bytes | Callable[[], bytes] | None
 """The bytes of the only chunk, or a function that returns them, or None for a missing chunk."""
@@ -83,10 +85,6 @@ def little() -> dict[str, Any]:
     return {"name": "bytes", "configuration": {"endian": "little"}}
 
 
-def codec(name: str, **configuration: Any) -> dict[str, Any]:
-    return {"name": name, "configuration": configuration}
-
-
 def grid(*chunks: Any) -> dict[str, Any]:
     return {"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(chunks)}}}
 
@@ -103,15 +101,9 @@ def sharded(
     if checksum:
         index_codecs.append({"name": "crc32c"})
         entries += struct.pack("<I", google_crc32c.value(entries))
-    return v3(codecs=[sharding([2, 3], [little()], index_codecs)], chunk=body + entries)
-
-
-def sharding(chunks: list[int], codecs: list[Any], index_codecs: list[Any] | None = None) -> dict[str, Any]:
-    return codec(
-        "sharding_indexed",
-        chunk_shape=chunks,
-        codecs=codecs,
-        index_codecs=[little(), {"name": "crc32c"}] if index_codecs is None else index_codecs,
+    return v3(
+        codecs=[sharding([2, 3], [little()], index_codecs=index_codecs)],
+        chunk=body + entries,
     )
 
 

@@ -16,7 +16,8 @@ from functools import partial
 from typing import Any
 
 import zarrfs
-from tests.faults.hostile import StoreDict, codec, little, v2, v3
+from tests.documents import named
+from tests.faults.hostile import StoreDict, little, v2, v3
 from tests.faults.mutants import paths_of_values, read, valid_stores
 from zarrfs import tensorstore
 
@@ -30,21 +31,21 @@ MAX_ARGUMENT = 4000
 expected and what to do if a document was quoted at full length."""
 
 V3_CODECS: list[list[Any]] = [
-    [codec("reshape", shape=[[0, 1]]), little()],
+    [named("reshape", shape=[[0, 1]]), little()],
     [
-        codec("cast_value", data_type="uint8", rounding="towards-zero", out_of_range="clamp", scalar_map={}),
+        named("cast_value", data_type="uint8", rounding="towards-zero", out_of_range="clamp", scalar_map={}),
         little(),
     ],
-    [little(), codec("blosc", cname="lz4", clevel=1, shuffle="shuffle", typesize=2, blocksize=0)],
-    [codec("numcodecs.delta", dtype="<u2", astype="<u2"), little()],
-    [codec("numcodecs.quantize", dtype="<f4", astype="<f4", digits=1), little()],
-    [codec("numcodecs.astype", encode_dtype="<u2", decode_dtype="<u4"), little()],
-    [codec("numcodecs.fixedscaleoffset", dtype="<f4", astype="<f4", scale=1, offset=0), little()],
-    [little(), codec("numcodecs.lzma", format=1, check=-1, preset=None, filters=None)],
-    [little(), codec("numcodecs.shuffle", elementsize=2)],
-    [codec("zfp", mode="fixed_rate", rate=8.0)],
-    [codec("pcodec", level=8, mode_spec="auto", delta_spec="auto")],
-    [codec("conditional", conditions=[], codecs=[little()])],
+    [little(), named("blosc", cname="lz4", clevel=1, shuffle="shuffle", typesize=2, blocksize=0)],
+    [named("numcodecs.delta", dtype="<u2", astype="<u2"), little()],
+    [named("numcodecs.quantize", dtype="<f4", astype="<f4", digits=1), little()],
+    [named("numcodecs.astype", encode_dtype="<u2", decode_dtype="<u4"), little()],
+    [named("numcodecs.fixedscaleoffset", dtype="<f4", astype="<f4", scale=1, offset=0), little()],
+    [little(), named("numcodecs.lzma", format=1, check=-1, preset=None, filters=None)],
+    [little(), named("numcodecs.shuffle", elementsize=2)],
+    [named("zfp", mode="fixed_rate", rate=8.0)],
+    [named("pcodec", level=8, mode_spec="auto", delta_spec="auto")],
+    [named("conditional", conditions=[], codecs=[little()])],
 ]
 
 V2_CODECS: list[dict[str, Any]] = [

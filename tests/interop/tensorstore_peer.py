@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorstore as ts
 
+from tests.documents import sharding
 from tests.interop.samples import Data, Factors, sample
 
 SHAPE = (5, 7)
@@ -123,9 +124,9 @@ def cases_v3() -> Iterator[Case]:
             # A transpose codec before the sharding codec reverses the dimensions of the inner chunks.
             inner = CHUNKS[::-1] if order == "F" else CHUNKS
             if shard == "nested":
-                chain = [_sharding((1, 1), chain, "start")]
+                chain = [sharding((1, 1), chain, index_location="start")]
             if shard != "none":
-                chain = [_sharding(inner, chain, "start" if shard == "start" else "end")]
+                chain = [sharding(inner, chain, index_location="start" if shard == "start" else "end")]
             if order == "F":
                 chain = [transpose, *chain]
             metadata = {
@@ -145,17 +146,6 @@ def cases_v3() -> Iterator[Case]:
             layout = f"{order} {shard}"
             factors = ((dtype, layout, endian), (itemsize, codec, endian, number % 4), (codec, layout))
             yield Case(name, "zarr3", ts.dtype(dtype).numpy_dtype, metadata, factors)
-
-
-def _sharding(chunks: tuple[int, ...], codecs: list[dict[str, Any]], location: str) -> dict[str, Any]:
-    index = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
-    configuration = {
-        "chunk_shape": list(chunks),
-        "codecs": codecs,
-        "index_codecs": index,
-        "index_location": location,
-    }
-    return {"name": "sharding_indexed", "configuration": configuration}
 
 
 def cases_v2() -> Iterator[Case]:

@@ -17,6 +17,7 @@ import tensorstore as ts
 import zarr
 
 import zarrfs
+from tests.documents import BIG, CRC32C, LITTLE, blosc, named, sharding
 from tests.interop.samples import Data, same_bits, sample
 from tests.interop.zarr_python import quietly
 
@@ -108,30 +109,9 @@ ALL_BUT_ZARRS = ("zarrfs", "zarr-python", "tensorstore")
 # -- the table -----------------------------------------------------------------------------------------------------
 
 
-def _codec(name: str, **configuration: Any) -> dict[str, Any]:
-    return {"name": name, "configuration": configuration}
-
-
-def _shards(chunks: tuple[int, ...], codecs: list[Any], location: str = "end") -> list[Any]:
-    index = [_codec("bytes", endian="little"), {"name": "crc32c"}]
-    options = {
-        "chunk_shape": list(chunks),
-        "codecs": codecs,
-        "index_codecs": index,
-        "index_location": location,
-    }
-    return [{"name": "sharding_indexed", "configuration": options}]
-
-
-LITTLE, BIG = _codec("bytes", endian="little"), _codec("bytes", endian="big")
-TRANSPOSE = _codec("transpose", order=[1, 0])
-GZIP, ZSTD = _codec("gzip", level=2), _codec("zstd", level=1, checksum=False)
-CHECKED = _codec("zstd", level=1, checksum=True)
-CRC: dict[str, Any] = {"name": "crc32c"}
-
-
-def _blosc(cname: str, shuffle: str) -> dict[str, Any]:
-    return _codec("blosc", cname=cname, clevel=5, shuffle=shuffle, typesize=2, blocksize=0)
+TRANSPOSE = named("transpose", order=[1, 0])
+GZIP, ZSTD = named("gzip", level=2), named("zstd", level=1, checksum=False)
+CHECKED = named("zstd", level=1, checksum=True)
 
 
 CHAINS: dict[str, list[Any]] = {
@@ -141,10 +121,10 @@ CHAINS: dict[str, list[Any]] = {
     "gzip": [LITTLE, GZIP],
     "zstd": [LITTLE, ZSTD],
     "zstd checked": [LITTLE, CHECKED],
-    "crc32c": [LITTLE, CRC],
-    "gzip crc32c": [BIG, GZIP, CRC],
+    "crc32c": [LITTLE, CRC32C],
+    "gzip crc32c": [BIG, GZIP, CRC32C],
     **{
-        f"blosc {cname} {shuffle}": [LITTLE, _blosc(cname, shuffle)]
+        f"blosc {cname} {shuffle}": [LITTLE, blosc(cname=cname, shuffle=shuffle, typesize=2)]
         for cname, shuffle in [
             ("lz4", "shuffle"),
             ("lz4hc", "noshuffle"),
@@ -153,12 +133,12 @@ CHAINS: dict[str, list[Any]] = {
             ("zstd", "bitshuffle"),
         ]
     },
-    "shards": _shards((2, 3), [LITTLE, ZSTD]),
-    "shards, index at start": _shards((2, 1), [LITTLE, CRC], "start"),
-    "shards, transposed inside": _shards((4, 1), [TRANSPOSE, BIG, GZIP]),
-    "shards, transposed outside": [TRANSPOSE, *_shards((3, 4), [LITTLE])],
-    "shards in shards": _shards((4, 3), _shards((2, 1), [LITTLE, ZSTD], "start")),
-    "shards of a chunk": _shards((4, 3), [LITTLE, CHECKED, CRC]),
+    "shards": [sharding((2, 3), [LITTLE, ZSTD])],
+    "shards, index at start": [sharding((2, 1), [LITTLE, CRC32C], index_location="start")],
+    "shards, transposed inside": [sharding((4, 1), [TRANSPOSE, BIG, GZIP])],
+    "shards, transposed outside": [TRANSPOSE, sharding((3, 4))],
+    "shards in shards": [sharding((4, 3), [sharding((2, 1), [LITTLE, ZSTD], index_location="start")])],
+    "shards of a chunk": [sharding((4, 3), [LITTLE, CHECKED, CRC32C])],
 }
 
 
@@ -184,20 +164,20 @@ def cases() -> Iterator[Case]:
             options = {"zarr_format": 3, "dtype": dtype, "chunks": CHUNKS, "fill_value": fill}
             plain = {"name": "bytes"} if np.dtype(_numpy(dtype)).itemsize == 1 else LITTLE
             yield Case(f"v3 {dtype} fill {fill}", options | {"codecs": [plain, ZSTD]}, peers)
-        yield Case(f"v3 {dtype} shards", options | {"codecs": _shards((2, 3), [plain, CRC])}, peers)
+        yield Case(f"v3 {dtype} shards", options | {"codecs": [sharding((2, 3), [plain, CRC32C])]}, peers)
     for name, codecs in CHAINS.items():
-        named = {"dimension_names": ["y", None], "codecs": codecs}
+        given = {"dimension_names": ["y", None], "codecs": codecs}
         # zarr-python compares the shape of the inner chunks with the shape before the transpose codec.
         peers = ("zarrfs", "tensorstore") if name == "shards, transposed outside" else ALL
         yield Case(
             f"v3 {name}",
-            {"zarr_format": 3, "dtype": "uint16", "chunks": CHUNKS, "fill_value": 7} | named,
+            {"zarr_format": 3, "dtype": "uint16", "chunks": CHUNKS, "fill_value": 7} | given,
             peers,
         )
     for encoding in (
-        _codec("v2", separator="."),
-        _codec("v2", separator="/"),
-        _codec("default", separator="."),
+        named("v2", separator="."),
+        named("v2", separator="/"),
+        named("default", separator="."),
     ):
         options = {"zarr_format": 3, "dtype": "uint16", "chunks": CHUNKS, "chunk_key_encoding": encoding}
         yield Case(f"v3 keys {encoding}", options | {"codecs": [LITTLE]}, ALL)

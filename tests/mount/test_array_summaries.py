@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from tests.mount.test_tree import Clock
+from tests.threads import Clock
 from zarrfs.engine.native import members
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.mount.fuse import open_directories

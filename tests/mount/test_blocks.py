@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import zarrfs
 from tests.processes import TIMEOUT
+from tests.threads import Clock
 from zarrfs.engine.counters import decoded
 from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes
 from zarrfs.engine.io.flat_blocks import flat_block_grid
@@ -40,16 +41,6 @@ KIB = 1 << 10
 MIB = 1 << 20
 
 NOISE = np.random.default_rng(0).integers(0, 1000, (64, 64, 256), dtype="u2")  # 2 MiB
-
-
-class Clock:
-    """A clock that is set by the test."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def counted(**options: Any) -> tuple[CountingStore, zarrfs.Array]:
@@ -707,11 +698,12 @@ def test_a_missing_chunk_that_is_written_is_seen_after_the_revalidation_time(tmp
 
 def test_a_block_of_unknown_version_is_used_for_the_revalidation_time_after_its_assembly() -> None:
     clock = Clock()
+    start = clock.now
     pool = BlockPool(1000, clock=clock)
     calls: list[float] = []
 
     def assemble(data: Any) -> None:
-        calls.append(clock.now)
+        calls.append(clock.now - start)
         clock.now += 10
 
     block_request = request("a", 100, assemble, version=lambda: None)

@@ -15,6 +15,7 @@ import pytest
 
 import zarrfs
 from tests.mount.test_tree import list_names
+from tests.threads import Clock
 from zarrfs.errors import StoreError
 from zarrfs.mount.fuse import reported_sizes
 from zarrfs.mount.fuse.operations import ZarrOperations
@@ -29,19 +30,6 @@ from zarrfs.testing import CountingStore
 DATA = np.arange(6000, dtype="u2").reshape(60, 100)
 WIDE = np.arange(2**18, dtype="u2").reshape(64, 4096)
 """Reads of all of it are sequential."""
-
-
-class Clock:
-    """A clock that is set by the test."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def expire(self) -> None:
-        self.now += 2 * REVALIDATION_SECONDS
 
 
 @pytest.fixture
@@ -89,7 +77,7 @@ def test_an_open_file_whose_array_changes_is_stale(location: Path, change: str, 
     # The metadata have not been compared with the store since. The bytes are the old ones, or there is an error.
     with suppress(StoreError):
         assert bytes(file.read(0, 100)) == before
-    clock.expire()
+    clock.now += 2 * REVALIDATION_SECONDS
     with pytest.raises(StoreError, match="since it was opened") as error:
         file.read(0, 100)
     assert error.value.errno == errno.ESTALE
@@ -107,7 +95,7 @@ def test_an_open_file_is_never_truncated(location: Path, suffix: str) -> None:
     size = file.content.size
     assert bytes(file.read(size, 100)) == b""
     zarrfs.open_array(location / "a", mode="r+").append(DATA[:10])
-    clock.expire()
+    clock.now += 2 * REVALIDATION_SECONDS
     expected = read_all(tree, f"/a{suffix}")
     if len(expected) == size:
         return
@@ -129,7 +117,7 @@ def test_an_open_file_follows_changes_of_chunks_and_attributes(location: Path) -
     array = zarrfs.open_array(location / "a", mode="r+")
     array[:] = DATA + 1
     array.attrs["unit"] = "nm"
-    clock.expire()
+    clock.now += 2 * REVALIDATION_SECONDS
     data = bytes(file.read(0, file.content.size))
     assert data.endswith((DATA + 1).tobytes())
     assert data == read_all(tree, "/a.npy")
@@ -148,7 +136,7 @@ def test_a_new_array_is_seen_after_names_were_looked_up_without_success(location
         assert tree.lookup(f"/other{number}.raw") is None
     assert sum(store.calls.values()) == 0, "a listing shows that the names do not exist"
     zarrfs.open_group(location, mode="r+").create_array("b", data=DATA)
-    clock.expire()
+    clock.now += 2 * REVALIDATION_SECONDS
     assert isinstance(tree.lookup("/b.raw"), VirtualFile)
     assert "b.raw" in list_names(tree)
 
@@ -165,7 +153,7 @@ def test_a_document_that_is_written_again_without_a_change_makes_no_file_stale(
         for _ in range(2):
             assert bytes(file.read(0, WIDE.nbytes)) == WIDE.tobytes()
             os.utime(location / "a" / "zarr.json", (time, time))
-            clock.expire()
+            clock.now += 2 * REVALIDATION_SECONDS
             pool.clear()
     pool.close()
 
@@ -193,7 +181,7 @@ def test_a_file_is_not_opened_while_the_kernel_has_another_size(
             operations.getattr("/a.raw")
         operations.releasedir("/", directory)
     zarrfs.open_array(location / "a", mode="r+").resize((rows, 100))
-    clock.expire()
+    clock.now += 2 * REVALIDATION_SECONDS
     for _ in range(2):  # two programs that open it at the same time
         with pytest.raises(OSError, match=os.strerror(errno.ESTALE)):
             operations.open("/a.raw", os.O_RDONLY)
@@ -243,13 +231,13 @@ def test_a_deleted_store_is_an_error(location: Path, path: str) -> None:
     file_path = "/a.raw"
     assert isinstance(tree.lookup(file_path), VirtualFile)
     shutil.rmtree(location)
-    clock.expire()
+    clock.now += 2 * REVALIDATION_SECONDS
     for missing in ("/", file_path, "/other"):
         with pytest.raises(StoreError, match="has been deleted since it was mounted"):
             tree.lookup(missing)
     group = zarrfs.create_group(location)
     group.create_array("a", data=DATA + 5)
-    clock.expire()
+    clock.now += 2 * REVALIDATION_SECONDS
     assert read_all(tree, file_path) == (DATA + 5).tobytes()
 
 
@@ -258,7 +246,7 @@ def test_changed_metadata_of_the_root_are_seen(location: Path) -> None:
     tree = Tree(zarrfs.open(location), clock=clock)
     assert b"colour" not in read_all(tree, "/.group.json")
     zarrfs.open_group(location, mode="r+").attrs["colour"] = "red"
-    clock.expire()
+    clock.now += 2 * REVALIDATION_SECONDS
     assert b"colour" in read_all(tree, "/.group.json")
 
 
@@ -268,7 +256,7 @@ def test_an_array_that_is_the_root_grows(location: Path) -> None:
     file = open_file(tree, "/a.npy", pool)
     file.read(0, 10)
     zarrfs.open_array(location / "a", mode="r+").append(DATA)
-    clock.expire()
+    clock.now += 2 * REVALIDATION_SECONDS
     assert read_all(tree, "/a.raw") == DATA.tobytes() * 2
     with pytest.raises(StoreError):
         file.read(0, 10)
@@ -318,22 +306,22 @@ def test_a_replaced_zip_file_is_opened_again(tmp_path: Path, path: str) -> None:
     assert bytes(file.read(0, DATA.nbytes)) == DATA.tobytes()
     for offset in (1, 2):
         write_zip(location, DATA + offset)
-        clock.expire()
+        clock.now += 2 * REVALIDATION_SECONDS
         assert read_all(tree, "/a.raw") == (DATA + offset).tobytes()
         with pytest.raises(StoreError) as error:
             file.read(0, DATA.nbytes)
         assert error.value.errno == errno.ESTALE
         file = open_file(tree, "/a.raw", pool)
     location.write_bytes(b"not a zip file")
-    clock.expire()
+    clock.now += 2 * REVALIDATION_SECONDS
     with pytest.raises(StoreError):
         tree.lookup("/a.raw")
     location.unlink()
-    clock.expire()
+    clock.now += 2 * REVALIDATION_SECONDS
     with pytest.raises(StoreError):
         tree.lookup("/")
     write_zip(location, DATA)
-    clock.expire()
+    clock.now += 2 * REVALIDATION_SECONDS
     assert read_all(tree, "/a.raw") == DATA.tobytes()
     tree.close()
     root.close()

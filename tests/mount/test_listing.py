@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import zarrfs
-from tests.mount.test_tree import Clock, list_names
+from tests.mount.test_tree import list_names
 from tests.processes import TIMEOUT
+from tests.threads import Clock
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.stores.base import Usage
 from zarrfs.engine.stores.memory import MemoryStore

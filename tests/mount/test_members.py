@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import zarrfs
-from tests.mount.test_tree import Clock, hierarchy, list_names, read_file
+from tests.mount.test_tree import hierarchy, list_names, read_file
+from tests.threads import Clock
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import MountError, StoreError

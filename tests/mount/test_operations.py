@@ -14,7 +14,7 @@ import pytest
 
 import zarrfs
 from tests.mount.test_members import LARGE_ATTRIBUTES, RefusingStore
-from tests.mount.test_tree import Clock
+from tests.threads import Clock
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import zarrfs
-from tests.mount.test_changes import Clock
 from tests.processes import TIMEOUT
+from tests.threads import Clock
 from zarrfs.engine.counters import decoded
 from zarrfs.engine.io import flat_blocks
 from zarrfs.engine.stores.local import LocalStore

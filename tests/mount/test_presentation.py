@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import zarrfs
+from tests.threads import Clock
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import StoreError
@@ -21,16 +22,6 @@ from zarrfs.mount.tree.tree import Tree
 from zarrfs.mount.views import registry
 from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.testing import CountingStore
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class ScaleView(View):

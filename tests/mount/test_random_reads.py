@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zarrfs
-from tests.mount.test_blocks import KIB, MIB, Clock
+from tests.mount.test_blocks import KIB, MIB
+from tests.threads import Clock
 from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes
 from zarrfs.engine.io.cached_stream import CachedStream
 from zarrfs.engine.io.flat_blocks import strided_window

@@ -27,7 +27,7 @@ from hypothesis.stateful import (
 )
 
 import zarrfs
-from tests.mount.test_changes import Clock
+from tests.threads import Clock
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.errors import StoreError

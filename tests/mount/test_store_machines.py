@@ -22,11 +22,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, run_state_machine_as_test
 
 import zarrfs
-from tests.mount.test_changes import Clock
 from tests.mount.test_reading_machine import ReadingMachine
 from tests.mount.test_tree import list_names
 from tests.mount.web_server import FAULTS, FaultyWebServer
 from tests.processes import POLL_SECONDS
+from tests.threads import Clock
 from zarrfs.engine.stores.wrappers.timeout import TimeoutStore
 from zarrfs.mount.fuse.operations import ZarrOperations
 from zarrfs.mount.options import MountOptions

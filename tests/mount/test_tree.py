@@ -9,22 +9,13 @@ import numpy as np
 import pytest
 
 import zarrfs
+from tests.threads import Clock
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
 from zarrfs.mount.tree.entries import Directory, VirtualFile
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.testing import CountingStore
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def hierarchy() -> MemoryStore:

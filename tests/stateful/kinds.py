@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from tests.documents import CRC32C, named, sharding
 from tests.interop.samples import sample
 
 __all__ = ["MAX_LENGTH", "Kind", "kinds", "palette"]
@@ -98,37 +99,33 @@ def _dtypes(zarr_format: int | str) -> list[Any]:
 BLOSC = {"id": "blosc", "cname": "lz4", "clevel": 3, "shuffle": 1, "blocksize": 0}
 
 
-def _entry(name: str, **configuration: Any) -> dict[str, Any]:
-    return {"name": name, "configuration": configuration}
-
-
 def _v3_tails(itemsize: int) -> list[list[Any]]:
     """Return chains of bytes->bytes codecs."""
     blosc = {"cname": "zstd", "clevel": 2, "shuffle": "bitshuffle", "typesize": itemsize, "blocksize": 0}
     return [
         [],
-        [_entry("gzip", level=1)],
-        [_entry("zstd", level=1, checksum=True)],
-        [_entry("crc32c")],
-        [_entry("blosc", **blosc)],
-        [_entry("blosc", **(blosc | {"cname": "lz4", "shuffle": "shuffle", "blocksize": 32}))],
-        [_entry("numcodecs.shuffle", elementsize=itemsize), _entry("numcodecs.zlib", level=1)],
-        [_entry("numcodecs.lz4", acceleration=1), _entry("crc32c")],
-        [_entry("numcodecs.fletcher32")],
+        [named("gzip", level=1)],
+        [named("zstd", level=1, checksum=True)],
+        [CRC32C],
+        [named("blosc", **blosc)],
+        [named("blosc", **(blosc | {"cname": "lz4", "shuffle": "shuffle", "blocksize": 32}))],
+        [named("numcodecs.shuffle", elementsize=itemsize), named("numcodecs.zlib", level=1)],
+        [named("numcodecs.lz4", acceleration=1), CRC32C],
+        [named("numcodecs.fletcher32")],
     ]
 
 
 def _serializers(dtype: Any) -> list[dict[str, Any]]:
     """Return the array->bytes codecs that take a data type."""
     if dtype is str:
-        return [_entry("vlen-utf8")]
+        return [named("vlen-utf8")]
     if dtype is bytes:
-        return [_entry("vlen-bytes")]
-    found = [_entry("bytes", endian="little"), _entry("bytes", endian="big")]
+        return [named("vlen-bytes")]
+    found = [named("bytes", endian="little"), named("bytes", endian="big")]
     if dtype == "?" or dtype in ("u1", "u2", "i4", *SMALL[:3]):
-        found.append(_entry("packbits"))
+        found.append(named("packbits"))
     if dtype in ("i4", "u8", "f4", "f8"):
-        found.append(_entry("numcodecs.pcodec", level=3, mode_spec="auto"))
+        found.append(named("numcodecs.pcodec", level=3, mode_spec="auto"))
     return found
 
 
@@ -146,18 +143,18 @@ def _v3(
     def chain(inner: Sequence[dict[str, Any]] | None = None) -> list[dict[str, Any]]:
         head = []
         if rank and draw(st.booleans()):
-            head.append(_entry("transpose", order=list(draw(orders))))
+            head.append(named("transpose", order=list(draw(orders))))
         if inner is not None:
             return [*head, *inner]
         if dtype in ("i4", "u8") and draw(st.booleans()):
-            head.append(_entry("numcodecs.delta", dtype=f"<{dtype}"))
+            head.append(named("numcodecs.delta", dtype=f"<{dtype}"))
         serializer = draw(st.sampled_from(_serializers(dtype)))
         itemsize = numpy.itemsize if serializer["name"] == "bytes" else 1
         return [*head, serializer, *draw(st.sampled_from(_v3_tails(itemsize)))]
 
     separators = st.sampled_from("./")
     kind: Kind = {
-        "chunk_key_encoding": _entry(draw(st.sampled_from(["default", "v2"])), separator=draw(separators)),
+        "chunk_key_encoding": named(draw(st.sampled_from(["default", "v2"])), separator=draw(separators)),
         "dimension_names": [None if i % 2 else f"d{i}" for i in range(rank)],
     }
     layout = draw(st.sampled_from(["plain", "plain", "options", "shards", "nested", "rectilinear", "runs"]))
@@ -174,12 +171,12 @@ def _v3(
     order = list(draw(orders))
     deepest = chain()
     if layout == "nested":
-        deepest = [_sharding([1] * rank, deepest, draw(st.sampled_from(["start", "end"])))]
+        deepest = [sharding([1] * rank, deepest, index_location=draw(st.sampled_from(["start", "end"])))]
     # The inner chunk shape is given in the order of the dimensions after the transposition.
     inner = [chunks[axis] for axis in order]
     codecs = [
-        _entry("transpose", order=order),
-        _sharding(inner, deepest, draw(st.sampled_from(["start", "end"]))),
+        named("transpose", order=order),
+        sharding(inner, deepest, index_location=draw(st.sampled_from(["start", "end"]))),
     ]
     if order == sorted(order):
         codecs = codecs[1:]
@@ -188,23 +185,12 @@ def _v3(
         # Shards of several lengths, each a multiple of the inner chunk.
         grid = _grid([[[length, 2], length * 2, [length, MAX_LENGTH]] for length in chunks])
     if draw(st.sampled_from([False, False, True])):
-        codecs = [*codecs, _entry("crc32c")]
+        codecs = [*codecs, CRC32C]
     return kind | {"chunks": grid, "codecs": codecs}
 
 
-def _sharding(inner: Sequence[int], codecs: Sequence[Any], location: str) -> dict[str, Any]:
-    index = [_entry("bytes", endian="little"), _entry("crc32c")]
-    return _entry(
-        "sharding_indexed",
-        chunk_shape=list(inner),
-        codecs=list(codecs),
-        index_codecs=index,
-        index_location=location,
-    )
-
-
 def _grid(edges: Sequence[Any]) -> dict[str, Any]:
-    return _entry("rectilinear", kind="inline", chunk_shapes=list(edges))
+    return named("rectilinear", kind="inline", chunk_shapes=list(edges))
 
 
 @st.composite

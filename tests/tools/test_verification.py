@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zarrfs
+from tests.documents import LITTLE, sharding
 from zarrfs.cli.main import main
 from zarrfs.errors import NodeExistsError, OptionError, StoreError
 from zarrfs.storage import MemoryStore
@@ -28,17 +29,6 @@ from zarrfs.tools.verification.missing import missing_between
 
 VALUES = np.random.default_rng(5).integers(1, 999, (20, 30)).astype("u2")
 
-BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
-
-
-def sharding(chunk_shape: tuple[int, ...], codecs: list[dict[str, Any]]) -> dict[str, Any]:
-    configuration = {
-        "chunk_shape": list(chunk_shape),
-        "codecs": codecs,
-        "index_codecs": [BYTES, {"name": "crc32c"}],
-    }
-    return {"name": "sharding_indexed", "configuration": configuration}
-
 
 LAYOUTS: dict[str, dict[str, Any]] = {
     "v3": {"chunks": (8, 8)},
@@ -48,7 +38,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "sharded": {"chunks": (4, 4), "shards": (8, 8)},
     "nested shards": {
         "chunks": (8, 8),
-        "codecs": [sharding((4, 4), [sharding((2, 2), [BYTES, {"name": "crc32c"}])])],
+        "codecs": [sharding((4, 4), [sharding((2, 2), [LITTLE, {"name": "crc32c"}])])],
     },
     "rectilinear": {"chunks": ((5, 10, 5), 8)},
 }

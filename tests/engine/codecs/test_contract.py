@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.documents import blosc, named
 from zarrfs.engine.codecs.base import (
     ArrayArrayCodec,
     ArrayBytesCodec,
@@ -42,16 +43,7 @@ from zarrfs.errors import MetadataError, UnsupportedError
 DECODE_ERRORS = (CodecError, ValueError, RuntimeError, TypeError, EOFError, OSError, IndexError)
 """What codecs may raise for invalid data. The pipeline converts all of them to CodecError."""
 
-BLOSC = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 4, "blocksize": 0}
 LITTLE = [{"name": "bytes", "configuration": {"endian": "little"}}]
-
-
-def blosc(**changes: Any) -> dict[str, Any]:
-    return {"name": "blosc", "configuration": {**BLOSC, **changes}}
-
-
-def named(name: str, **configuration: Any) -> dict[str, Any]:
-    return {"name": name, "configuration": configuration}
 
 
 BYTES_CODECS: list[dict[str, Any]] = [

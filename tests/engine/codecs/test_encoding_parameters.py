@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import zarrfs
+from tests.documents import LITTLE
 from zarrfs.errors import ChunkEncodeError, MetadataError
 
 DATA = np.arange(24, dtype="<u2").reshape(4, 6)
 BLOSC = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 2, "blocksize": 0}
-LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 
 
 class _Missing:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 import zarrfs
+from tests.documents import LITTLE
 from zarrfs.engine.codecs.array_to_array.casting import OUT_OF_RANGE, ROUNDING, cast_array
 from zarrfs.engine.codecs.base import CodecError
 from zarrfs.engine.stores.memory import MemoryStore
@@ -116,8 +117,6 @@ def test_ties_infinities_and_nan_are_cast_to_integers_as_specified() -> None:
     with pytest.raises(CodecError, match="scalar_map"):
         cast_array(np.array([np.nan]), np.dtype("u1"), "nearest-even", "clamp")
 
-
-LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 
 CAST = {
     "name": "cast_value",

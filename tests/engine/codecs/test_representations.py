@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import zarrfs
+from tests.documents import LITTLE, sharding
 from zarrfs.engine.codecs.base import CodecError
 from zarrfs.engine.codecs.sharding.fetching import InnerChunk, check_bounds
 from zarrfs.errors import ChunkDecodeError, MetadataError
@@ -77,18 +78,12 @@ def variable_length_store(data_type: str, codecs: list[Any]) -> dict[str, bytes]
     return {"zarr.json": json.dumps(document).encode(), "c/0": VLEN}
 
 
-def sharding_with(codec: str) -> dict[str, Any]:
-    index = [{"name": "bytes", "configuration": {"endian": "little"}}]
-    configuration = {"chunk_shape": [1], "codecs": [codec], "index_codecs": index}
-    return {"name": "sharding_indexed", "configuration": configuration}
-
-
 @pytest.mark.parametrize(
     ("data_type", "codec"),
     [
         ("string", "vlen-bytes"),
         ("string", {"name": "vlen-array", "configuration": {"dtype": "<u2"}}),
-        ("string", sharding_with("vlen-bytes")),
+        ("string", sharding([1], ["vlen-bytes"], index_codecs=[LITTLE])),
         ("bytes", "vlen-utf8"),
         ("bytes", {"name": "numcodecs.categorize", "configuration": {"labels": ["a"], "dtype": "|O"}}),
     ],

@@ -16,6 +16,7 @@ import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.documents import LITTLE
 from zarrfs.engine.chunking.chunk_grids import RegularGrid
 from zarrfs.engine.chunking.chunk_key_encodings import DefaultKeys
 from zarrfs.engine.formats import api as formats
@@ -28,7 +29,6 @@ from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError, UnsupportedError
 
 HERE = "image.zarr/zarr.json"
-LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 
 SPEC_EXAMPLE: dict[str, Any] = {
     "zarr_format": 3,

@@ -13,18 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zarrfs
+from tests.documents import blosc, named
 from tests.engine.native.executors import native, outcome, python
 
 DTYPES = ["|u1", "<i2", ">u2", "<f4", ">f8", "<c8", ">c16", "|b1", "|S5", "<M8[s]"]
 V3_DTYPES = ["uint8", "int16", "float32", "float64", "complex64", "bool"]
-
-
-def codec(name: str, **configuration: Any) -> dict[str, Any]:
-    return {"name": name, "configuration": configuration}
-
-
-def blosc(cname: str, shuffle: str, blocksize: int) -> dict[str, Any]:
-    return codec("blosc", cname=cname, clevel=5, shuffle=shuffle, typesize=2, blocksize=blocksize)
 
 
 @dataclass
@@ -70,26 +63,26 @@ def v2_options(draw: st.DrawFn) -> dict[str, Any]:
         "order": draw(st.sampled_from("CF")),
         "compressors": compressor,
         "filters": checksum,
-        "chunk_key_encoding": codec("v2", separator=draw(st.sampled_from("./"))),
+        "chunk_key_encoding": named("v2", separator=draw(st.sampled_from("./"))),
     }
 
 
 @st.composite
 def v3_options(draw: st.DrawFn, ndim: int) -> dict[str, Any]:
     order = draw(st.permutations(range(ndim)))
-    codecs = [codec("transpose", order=list(order))] if draw(st.booleans()) else []
-    codecs.append(codec("bytes", endian=draw(st.sampled_from(["little", "big"]))))
+    codecs = [named("transpose", order=list(order))] if draw(st.booleans()) else []
+    codecs.append(named("bytes", endian=draw(st.sampled_from(["little", "big"]))))
     if draw(st.integers(0, 3)) == 0:
         codecs.append({"name": "crc32c"})
     codecs += draw(
         st.sampled_from(
             [
                 [],
-                [codec("gzip", level=1)],
-                [codec("zstd", level=1, checksum=True)],
-                [blosc("lz4", "shuffle", 0)],
-                [blosc("zstd", "bitshuffle", 256)],
-                [blosc("lz4hc", "noshuffle", 1024)],
+                [named("gzip", level=1)],
+                [named("zstd", level=1, checksum=True)],
+                [blosc(cname="lz4", shuffle="shuffle", typesize=2, blocksize=0)],
+                [blosc(cname="zstd", shuffle="bitshuffle", typesize=2, blocksize=256)],
+                [blosc(cname="lz4hc", shuffle="noshuffle", typesize=2, blocksize=1024)],
             ]
         )
     )
@@ -99,7 +92,7 @@ def v3_options(draw: st.DrawFn, ndim: int) -> dict[str, Any]:
         "zarr_format": 3,
         "dtype": draw(st.sampled_from(V3_DTYPES)),
         "codecs": codecs,
-        "chunk_key_encoding": codec(
+        "chunk_key_encoding": named(
             draw(st.sampled_from(["default", "v2"])), separator=draw(st.sampled_from("./"))
         ),
     }
@@ -109,9 +102,9 @@ def v3_options(draw: st.DrawFn, ndim: int) -> dict[str, Any]:
 def sharded(draw: st.DrawFn, options: dict[str, Any], chunks: list[int]) -> list[int]:
     """Put the codecs into shards. Return the shape of the shards."""
     grid = [draw(st.integers(1, 3)) for _ in chunks]
-    little = codec("bytes", endian="little")
+    little = named("bytes", endian="little")
     options["codecs"] = [
-        codec(
+        named(
             "sharding_indexed",
             chunk_shape=chunks,
             codecs=options["codecs"],
@@ -200,24 +193,24 @@ def large_values() -> np.ndarray[Any, Any]:
     "codecs",
     [
         [],
-        [blosc("lz4", "shuffle", 0)],
-        [blosc("lz4", "noshuffle", 4096)],
-        [blosc("zstd", "bitshuffle", 8192)],
-        [codec("blosc", cname="lz4", clevel=0, shuffle="shuffle", typesize=4, blocksize=0)],
-        [codec("zstd", level=1)],
+        [blosc(cname="lz4", shuffle="shuffle", typesize=2, blocksize=0)],
+        [blosc(cname="lz4", shuffle="noshuffle", typesize=2, blocksize=4096)],
+        [blosc(cname="zstd", shuffle="bitshuffle", typesize=2, blocksize=8192)],
+        [named("blosc", cname="lz4", clevel=0, shuffle="shuffle", typesize=4, blocksize=0)],
+        [named("zstd", level=1)],
     ],
     ids=["none", "lz4", "small blocks", "zstd blocks", "not compressed", "zstd"],
 )
 @pytest.mark.parametrize("layout", ["chunks", "transposed", "big", "shards"])
 def test_regions_of_large_chunks_are_equal(codecs: list[Any], layout: str, tmp_path: Any) -> None:
     values = large_values()
-    inner = [codec("bytes", endian="big" if layout == "big" else "little"), *codecs]
+    inner = [named("bytes", endian="big" if layout == "big" else "little"), *codecs]
     if layout == "transposed":
-        inner = [codec("transpose", order=[2, 0, 1]), *inner]
+        inner = [named("transpose", order=[2, 0, 1]), *inner]
     options: dict[str, Any] = {"codecs": inner, "chunks": LARGE}
     if layout == "shards":
-        index = [codec("bytes", endian="little"), {"name": "crc32c"}]
-        sharding = codec("sharding_indexed", chunk_shape=LARGE, codecs=inner, index_codecs=index)
+        index = [named("bytes", endian="little"), {"name": "crc32c"}]
+        sharding = named("sharding_indexed", chunk_shape=LARGE, codecs=inner, index_codecs=index)
         options = {"codecs": [sharding], "chunks": tuple(2 * n for n in LARGE)}
     array = zarrfs.create_array(tmp_path, data=values, cache_size=0, **options)
     rng = np.random.default_rng(6)
@@ -247,7 +240,10 @@ def test_blocks_that_threads_stored_in_any_order_are_read(tmp_path: Any) -> None
 
     values = large_values()[:48, :40, :50].copy()
     array = zarrfs.create_array(
-        tmp_path, data=values, chunks=LARGE, codecs=["bytes", blosc("lz4", "shuffle", 4096)]
+        tmp_path,
+        data=values,
+        chunks=LARGE,
+        codecs=["bytes", blosc(cname="lz4", shuffle="shuffle", typesize=2, blocksize=4096)],
     )
     (key,) = (path for path in tmp_path.rglob("*") if path.is_file() and path.name != "zarr.json")
     stored = key.read_bytes()
@@ -334,7 +330,11 @@ def test_any_elements_of_shuffled_blocks_are_collected(data: st.DataObject) -> N
 
 @pytest.mark.parametrize(
     "codecs",
-    [[blosc("lz4", "shuffle", 4096)], [blosc("zstd", "shuffle", 0)], [codec("zstd", level=1)]],
+    [
+        [blosc(cname="lz4", shuffle="shuffle", typesize=2, blocksize=4096)],
+        [blosc(cname="zstd", shuffle="shuffle", typesize=2, blocksize=0)],
+        [named("zstd", level=1)],
+    ],
     ids=["blosc-lz4", "blosc-zstd", "zstd"],
 )
 def test_damage_of_large_chunks_is_an_error_or_outside_the_read_parts(
@@ -365,7 +365,7 @@ def test_damage_of_large_chunks_is_an_error_or_outside_the_read_parts(
 def test_the_end_of_a_zstd_frame_is_decoded_only_if_it_is_needed(tmp_path: Any) -> None:
     values = np.random.default_rng(8).normal(500, 20, (80, 64, 64)).astype("<u2")
     array = zarrfs.create_array(
-        tmp_path, data=values, chunks=(80, 64, 32), codecs=["bytes", codec("zstd", level=3)], cache_size=0
+        tmp_path, data=values, chunks=(80, 64, 32), codecs=["bytes", named("zstd", level=3)], cache_size=0
     )
     for path in tmp_path.rglob("c/0/0/*"):
         data = bytearray(path.read_bytes())

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import zarrfs
+from tests.documents import LITTLE
 from tests.engine.native.executors import native, python
 from tests.engine.native.test_files import COMPRESSORS, chunk_files, variants
 
 VALUES = np.random.default_rng(3).integers(0, 50, (8, 16, 12)).astype("<u2")
-LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 
 
 def outcome(path: Path, root: Path, selection: Any) -> tuple[str, bytes]:

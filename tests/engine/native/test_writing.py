@@ -19,8 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zarrfs
+from tests.documents import blosc, named
 from tests.engine.native.executors import native, python
-from tests.engine.native.test_equivalence import Case, blosc, cases, codec
+from tests.engine.native.test_equivalence import Case, cases
 from tests.threads import run_in_threads
 from zarrfs.engine.io import native_writing
 from zarrfs.engine.stores.local import LocalStore
@@ -106,22 +107,25 @@ def test_every_write_is_equal(case: Case, whole: list[bool], write_empty: bool) 
 
 CODECS: dict[str, list[Any]] = {
     "none": [],
-    **{f"blosc {name}": [blosc(name, "shuffle", 0)] for name in ("lz4", "lz4hc", "blosclz", "zstd", "zlib")},
-    "blosc bits": [blosc("lz4", "bitshuffle", 512)],
-    "zstd": [codec("zstd", level=3, checksum=True)],
-    "gzip": [codec("gzip", level=5)],
-    "lz4": [codec("numcodecs.lz4", acceleration=1)],
-    "zlib": [codec("numcodecs.zlib", level=1)],
-    "crc32c": [{"name": "crc32c"}, codec("zstd", level=0, checksum=False), {"name": "crc32c"}],
+    **{
+        f"blosc {name}": [blosc(cname=name, typesize=2)]
+        for name in ("lz4", "lz4hc", "blosclz", "zstd", "zlib")
+    },
+    "blosc bits": [blosc(cname="lz4", shuffle="bitshuffle", typesize=2, blocksize=512)],
+    "zstd": [named("zstd", level=3, checksum=True)],
+    "gzip": [named("gzip", level=5)],
+    "lz4": [named("numcodecs.lz4", acceleration=1)],
+    "zlib": [named("numcodecs.zlib", level=1)],
+    "crc32c": [{"name": "crc32c"}, named("zstd", level=0, checksum=False), {"name": "crc32c"}],
 }
 
 
 def written(root: Path, codecs: list[Any], sharded: bool) -> dict[str, bytes | None]:
-    inner = [codec("transpose", order=[2, 0, 1]), codec("bytes", endian="big"), *codecs]
+    inner = [named("transpose", order=[2, 0, 1]), named("bytes", endian="big"), *codecs]
     options: dict[str, Any] = {"codecs": inner, "chunks": (10, 12, 30)}
     if sharded:
-        index = [codec("bytes", endian="little"), {"name": "crc32c"}]
-        sharding = codec("sharding_indexed", chunk_shape=(5, 6, 10), codecs=inner, index_codecs=index)
+        index = [named("bytes", endian="little"), {"name": "crc32c"}]
+        sharding = named("sharding_indexed", chunk_shape=(5, 6, 10), codecs=inner, index_codecs=index)
         options["codecs"] = [sharding]
     array = zarrfs.create_array(root, shape=VALUES.shape, dtype="uint16", cache_size=0, **options)
     array[...] = VALUES

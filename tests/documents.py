@@ -1,15 +1,42 @@
-"""Helpers for stores with given values, and base documents for the conformance tests."""
+"""Metadata documents of the formats, codecs as they are written in them, and stores with given values."""
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zarrfs.engine.stores.memory import MemoryStore
 
-LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
+
+def named(name: str, **configuration: Any) -> dict[str, Any]:
+    """Return the metadata of a codec, or of another extension, of Zarr v3."""
+    return {"name": name, "configuration": configuration}
+
+
+LITTLE, BIG = named("bytes", endian="little"), named("bytes", endian="big")
+CRC32C = {"name": "crc32c"}
+
+
+def blosc(**changes: Any) -> dict[str, Any]:
+    """Return the metadata of the Blosc codec, for elements of 4 bytes unless changed."""
+    options = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 4, "blocksize": 0}
+    return named("blosc", **options | changes)
+
+
+def sharding(
+    chunk_shape: Sequence[int], codecs: Sequence[Any] = (LITTLE,), /, **changes: Any
+) -> dict[str, Any]:
+    """Return the metadata of the sharding codec. Its configuration is changed; the value ``...`` removes a key."""
+    options = {
+        "chunk_shape": list(chunk_shape),
+        "codecs": list(codecs),
+        "index_codecs": [LITTLE, CRC32C],
+        **changes,
+    }
+    return named("sharding_indexed", **{key: value for key, value in options.items() if value is not ...})
+
 
 V1_ARRAY: dict[str, Any] = {
     "zarr_format": 1,
