@@ -290,21 +290,25 @@ TREE_COMMANDS = {
 }
 
 
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[zarrfs.Group, Path]]:
+    """A tree of nodes, and its directory in a mount that is read-only."""
+    directory = tmp_path_factory.mktemp("tree")
+    expected = make_tree(directory / "source.zarr")
+    with mounted(directory / "source.zarr", directory / "source") as source:
+        yield expected, source / "tree"
+
+
 @pytest.mark.parametrize("command", TREE_COMMANDS)
-def test_a_tree_is_copied(command: str, tmp_path: Path) -> None:
+def test_a_tree_is_copied(command: str, tree: tuple[zarrfs.Group, Path], tmp_path: Path) -> None:
     bash = require_program("bash")
     for program in ("cp", "rsync", "tar", "find"):
         if f"{program} " in TREE_COMMANDS[command]:
             require_program(program)
-    expected = make_tree(tmp_path / "source.zarr")
+    expected, source = tree
     zarrfs.create_group(tmp_path / "target.zarr")
-    with (
-        mounted(tmp_path / "source.zarr", tmp_path / "source") as source,
-        mounted(tmp_path / "target.zarr", tmp_path / "target", "--rw") as target,
-    ):
-        text = TREE_COMMANDS[command].format(
-            source=source / "tree", target=target / "copy", python=sys.executable
-        )
+    with mounted(tmp_path / "target.zarr", tmp_path / "target", "--rw") as target:
+        text = TREE_COMMANDS[command].format(source=source, target=target / "copy", python=sys.executable)
         run(bash, "-e", "-o", "pipefail", "-c", text)
         unmount(str(target))
     assert_equal_trees(zarrfs.open_group(tmp_path / "target.zarr")["copy"], expected)

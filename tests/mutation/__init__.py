@@ -1,1 +1,0 @@
-"""Mutation testing: the share of small changes of the code that the tests detect. See ``__main__``."""
