@@ -201,18 +201,26 @@ def test_unsupported_bootstrap_documents(changes: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "words"),
     [
-        {"metadata_encoding": ...},
-        {"extensions": [{"must_understand": False}]},
-        {"extensions": [changed(EXTENSION, must_understand=...)]},
-        {"extensions": [EXTENSION | {"must_understand": "no"}]},
-        {"extensions": {}},
+        ({"zarr_format": "https://example.org/"}, "/zarr_format: expected"),
+        ({"metadata_encoding": ...}, "metadata_encoding"),
+        ({"metadata_encoding": None}, "/metadata_encoding: expected a string"),
+        ({"metadata_key_suffix": ".cbor"}, "/metadata_key_suffix: expected"),
+        ({"extensions": [{"must_understand": False}]}, "/extensions/0/extension: expected a string"),
+        (
+            {"extensions": [changed(EXTENSION, must_understand=...)]},
+            "/extensions/0/must_understand: expected",
+        ),
+        ({"extensions": [EXTENSION | {"must_understand": "no"}]}, "/extensions/0/must_understand: expected"),
+        ({"extensions": [3]}, "/extensions/0: expected an object"),
+        ({"extensions": {}}, "/extensions: expected a list"),
+        ({"extensions": None}, "/extensions: expected a list"),
     ],
     ids=str,
 )
-def test_invalid_bootstrap_documents(changes: dict[str, Any]) -> None:
-    with pytest.raises(MetadataError, match=r"zarr\.json"):
+def test_invalid_bootstrap_documents(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(MetadataError, match=rf"zarr\.json: .*{words}"):
         zarrfs.open(store_of({"zarr.json": changed(BOOTSTRAP, **changes), "meta/root.group": GROUP}))
 
 
@@ -256,6 +264,7 @@ def test_the_array_example_with_an_extension_data_type() -> None:
     assert array.dtype == np.dtype("<M8[ns]")
     assert array[0, 99] == np.datetime64(99, "ns")
     assert array.fill_value is None
+    assert array.metadata["data_type"] == DATETIME
 
 
 def test_unknown_data_type_extensions_use_the_fallback() -> None:
@@ -269,6 +278,8 @@ def test_unknown_data_type_extensions_use_the_fallback() -> None:
     assert array[1].tolist() == [3, 4, 5]
     with pytest.raises(UnsupportedError, match=r"http://example\.org/colours"):
         open_array(changed(SMALL, data_type=changed(unknown, fallback=...)))
+    with pytest.raises(UnsupportedError, match="it has no fallback"):
+        open_array(changed(SMALL, data_type=unknown | {"fallback": None}))
     with pytest.raises(MetadataError, match="/data_type/fallback"):
         open_array(changed(SMALL, data_type=unknown | {"fallback": "string"}))
 

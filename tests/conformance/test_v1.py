@@ -46,6 +46,7 @@ def test_metadata_example() -> None:
     )
     assert array.nchunks == 100
     assert array.fill_value is None
+    assert array.metadata["compression_opts"] == EXAMPLE["compression_opts"]
     np.testing.assert_array_equal(array[2000:2003, 4990:5001][:, :10], rows[:3, 990:])
 
 

@@ -120,7 +120,11 @@ def test_nodes_cannot_be_created_below_an_array() -> None:
     assert sorted(store.values) == [".zgroup", "a/.zarray"]
 
 
-@pytest.mark.parametrize("document", [{}, {"zarr_format": 3}, {"zarr_format": "2"}, [2]], ids=str)
+@pytest.mark.parametrize(
+    "document",
+    [{}, {"zarr_format": 1}, {"zarr_format": 3}, {"zarr_format": "2"}, {"zarr_format": None}, [2]],
+    ids=str,
+)
 def test_group_metadata_must_have_the_version(document: Any) -> None:
     with pytest.raises(MetadataError):
         zarrfs.open(store_of({".zgroup": document}))

@@ -12,7 +12,7 @@ import pytest
 from numcodecs import blosc
 
 import zarrfs
-from tests.documents import BIG, LITTLE, V3_ARRAY, changed, named, read_json, regular, store_of
+from tests.documents import BIG, LITTLE, V3_ARRAY, changed, named, read_json, regular, sharding, store_of
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError, MetadataError
 
@@ -98,8 +98,15 @@ def test_bytes_of_raw_bits_have_no_byte_order(codec: Any) -> None:
 @pytest.mark.parametrize("name", MULTIBYTE)
 def test_bytes_of_multibyte_elements_need_a_byte_order(name: str) -> None:
     document = changed(V3_ARRAY, data_type=name, fill_value=[0, 0] if name.startswith("complex") else 0)
-    with pytest.raises(MetadataError, match="/endian"):
-        zarrfs.open(store_of({"zarr.json": document}))
+    for codecs, place in (
+        (["bytes"], "/codecs/0"),
+        ([named("transpose", order=[0]), "bytes"], "/codecs/1"),
+        ([sharding([2], ["bytes"])], "/codecs/0/configuration/codecs/0"),
+        ([sharding([2], index_codecs=["bytes"])], "/codecs/0/configuration/index_codecs/0"),
+    ):
+        expected = rf'{place}/configuration/endian: expected "little" or "big"'
+        with pytest.raises(MetadataError, match=expected):
+            zarrfs.open(store_of({"zarr.json": document | {"codecs": codecs}}))
 
 
 @pytest.mark.parametrize("endian", ["native", "LITTLE", "<", 1, None])

@@ -12,15 +12,14 @@ import pytest
 
 import zarrfs
 from tests.conformance.draft2019_documents import BOOTSTRAP, CORE, EXAMPLE
-from zarrfs.engine.chunking.chunk_grids import RectilinearGrid, RegularGrid
-from zarrfs.engine.chunking.chunk_key_encodings import DefaultKeys, V2Keys
+from zarrfs.engine.chunking.chunk_grids import RectilinearGrid
+from zarrfs.engine.chunking.chunk_key_encodings import DefaultKeys
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats import v2
-from zarrfs.engine.formats.draft2019 import Bootstrap, parse_bootstrap, parse_group
 from zarrfs.engine.formats.draft2019_arrays import DraftKeys, array_document, parse_array
 from zarrfs.engine.model import GroupSpec
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.errors import KeyNameError, MetadataError, UnsupportedError
+from zarrfs.errors import MetadataError, UnsupportedError
 
 HERE = "memory://1/meta/root/foo.array"
 EXTENSION = {"extension": "http://example.org/zarr/extension/foo", "configuration": {"foo": "bar"}}
@@ -45,93 +44,11 @@ def store_of(**documents: Any) -> MemoryStore:
 # -- bootstrap document --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"extensions": [EXTENSION | {"must_understand": False}]},
-        {"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.7"},
-        {"unknown": {"of a later": "minor version"}},
-    ],
-    ids=str,
-)
-def test_bootstrap_documents(changes: dict[str, Any]) -> None:
-    assert parse_bootstrap(BOOTSTRAP | changes, "zarr.json") == Bootstrap("")
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"zarr_format": "https://purl.org/zarr/spec/protocol/core/4.0"}, "/zarr_format: expected"),
-        ({"zarr_format": "https://example.org/"}, "/zarr_format: expected"),
-        ({"metadata_encoding": "application/cbor"}, "/metadata_encoding: expected"),
-        ({"metadata_encoding": None}, "/metadata_encoding: expected a string"),
-        ({"metadata_key_suffix": ".cbor"}, "/metadata_key_suffix: expected"),
-        ({"extensions": None}, "/extensions: expected a list"),
-        ({"extensions": [3]}, "/extensions/0: expected an object"),
-        ({"extensions": [EXTENSION]}, "/extensions/0/must_understand: expected true or false"),
-        ({"extensions": [EXTENSION | {"must_understand": True}]}, "http://example.org/zarr/extension/foo"),
-        ({"extensions": [{"must_understand": False}]}, "/extensions/0/extension: expected a string"),
-    ],
-    ids=str,
-)
-def test_invalid_bootstrap_documents(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(MetadataError) as caught:
-        parse_bootstrap(BOOTSTRAP | changes, "zarr.json")
-    assert words in str(caught.value)
-    with pytest.raises(MetadataError):
-        formats.read_node(store_of(**{"zarr.json": BOOTSTRAP | changes}), "")
-
-
 # -- array and group documents -------------------------------------------------------------------------
-
-
-def test_the_array_example_of_the_draft() -> None:
-    spec = parse_array(EXAMPLE, HERE)
-    assert (spec.zarr_format, spec.shape) == ("draft2019", (10000, 1000))
-    assert spec.data_type.numpy == np.dtype("<f8")
-    assert (spec.chunk_grid, spec.chunk_key_encoding) == (RegularGrid((1000, 100)), V2Keys("."))
-    assert [codec.name for codec in spec.codecs] == ["bytes", "numcodecs.gzip"]
-    assert np.isnan(spec.fill_value)
-    assert spec.attributes == EXAMPLE["attributes"]
-    written = array_document(spec)
-    assert written.pop("chunk_grid") == EXAMPLE["chunk_grid"] | {"separator": "."}
-    assert written == {key: value for key, value in EXAMPLE.items() if key != "chunk_grid"}
-
-
-def test_the_group_example_of_the_draft() -> None:
-    group = {"extensions": [], "attributes": {"spam": "ham", "eggs": 42}}
-    assert parse_group(group, HERE) == GroupSpec("draft2019", group["attributes"], None, group)  # type: ignore[arg-type]
-
-
-def test_the_data_type_extension_example_of_the_draft() -> None:
-    spec = parse_array(document(data_type=DATETIME, fill_value=None), HERE)
-    assert spec.data_type.numpy == np.dtype("<M8[ns]")
-    assert spec.fill_value is None
-    assert array_document(spec)["data_type"] == DATETIME
-    unknown = {"extension": "http://example.org/colours", "type": "red", "fallback": "u1"}
-    assert parse_array(document(data_type=unknown, fill_value=0), HERE).data_type.numpy == np.dtype("u1")
-    for hopeless in (
-        {**unknown, "fallback": None},
-        {"extension": "http://example.org/colours", "type": "red"},
-    ):
-        with pytest.raises(
-            UnsupportedError, match=r"example\.org/colours is not supported, and it has no fallback"
-        ):
-            parse_array(document(data_type=hopeless), HERE)
 
 
 CORE_TYPES = ["bool", "i1", "<i2", "<i4", "<i8", ">i2", ">i4", ">i8", "u1", "<u2", "<u4", "<u8"]
 CORE_TYPES += ["<f2", "<f4", "<f8", ">f2", ">f4", ">f8"]
-
-
-@pytest.mark.parametrize("name", CORE_TYPES)
-def test_core_data_types(name: str) -> None:
-    fill = False if name == "bool" else 1
-    spec = parse_array(document(data_type=name, fill_value=fill), HERE)
-    assert spec.data_type.numpy == np.dtype(name)
-    written = array_document(spec)
-    assert (written["data_type"], written["fill_value"]) == (name, fill)
 
 
 def test_complex_numbers_are_an_extension() -> None:
@@ -148,8 +65,6 @@ def test_complex_numbers_are_an_extension() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        *[({key: ...}, f'"{key}" is missing') for key in ("shape", "data_type", "chunk_grid", "fill_value")],
-        ({"chunk_memory_layout": ...}, '"chunk_memory_layout" is missing'),
         ({"shape": [1.5, 2]}, "/shape/0"),
         ({"chunk_grid": {"type": "hexagonal"}}, '/chunk_grid/type: expected one of "regular"'),
         (
@@ -223,36 +138,6 @@ SMALL = document(
 )
 
 
-def test_the_key_examples_of_the_draft() -> None:
-    chunk = gzip.compress(np.arange(6, dtype="<i2").tobytes())
-    store = store_of(**{"meta/root/foo/baz.array": SMALL, "data/foo/baz/0.0": chunk})
-    array = zarrfs.open_array(store, "foo/baz")
-    expected = np.full((4, 3), 7, "<i2")
-    expected[:2] = np.arange(6).reshape(2, 3)
-    np.testing.assert_array_equal(array[...], expected)
-
-
-def test_an_array_at_the_root() -> None:
-    chunk = gzip.compress(np.arange(6, dtype="<i2").tobytes())
-    store = store_of(**{"meta/root.array": SMALL, "data/1.0": chunk})
-    assert formats.read_kind(store, "") == "array"
-    np.testing.assert_array_equal(zarrfs.open_array(store)[2:], np.arange(6).reshape(2, 3))
-
-
-def test_groups_are_implied_by_nodes_below_them() -> None:
-    group = {"extensions": [], "attributes": {"spam": "ham"}}
-    store = store_of(**{"meta/root/foo/bar.group": group, "meta/root/foo/baz/qux.array": SMALL})
-    root = zarrfs.open_group(store)
-    assert sorted(root) == ["foo"]
-    assert sorted(root["foo"]) == ["bar", "baz"]  # type: ignore[arg-type]
-    assert dict(root["foo/bar"].attrs) == {"spam": "ham"}
-    assert sorted(root["foo/baz"]) == ["qux"]  # type: ignore[arg-type]
-    assert formats.read_kind(store, "foo/baz") == "group"
-    assert formats.read_kind(store, "foo/qux") is None
-    assert formats.read_node(store, "foo/qux") is None
-    assert formats.read_node(store, "") == GroupSpec("draft2019")
-
-
 @pytest.mark.parametrize("suffix", ["", ".json"])
 def test_nodes_are_written_and_read_back(suffix: str) -> None:
     bootstrap = BOOTSTRAP | ({"metadata_key_suffix": suffix} if suffix else {})
@@ -278,21 +163,6 @@ def test_attributes_of_an_implied_group_make_it_explicit() -> None:
     store = store_of(**{"meta/root/a/b.array": SMALL})
     zarrfs.open_group(store, "a", mode="r+").attrs["x"] = 1
     assert json.loads(store.values["meta/root/a.group"]) == {"extensions": [], "attributes": {"x": 1}}
-
-
-@pytest.mark.parametrize("path", ["a b", "ü", "...", "a" * 256, "x/a%b"])
-def test_invalid_node_names(path: str) -> None:
-    store = store_of()
-    with pytest.raises(KeyNameError):
-        formats.write_node(store, path, GroupSpec("draft2019"))
-    assert list(store.values) == ["zarr.json"]
-
-
-def test_sibling_names_that_differ_only_in_case_are_refused() -> None:
-    store = store_of(**{"meta/root/foo.array": SMALL})
-    with pytest.raises(KeyNameError, match="'foo' already"):
-        formats.write_node(store, "FOO", GroupSpec("draft2019"))
-    formats.write_node(store, "foo", GroupSpec("draft2019"))
 
 
 def test_writing_into_a_hierarchy_of_another_format_is_refused() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import numpy as np
 import pytest
 
 import zarrfs
-from zarrfs.engine.chunking.chunk_key_encodings import V2Keys
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.v1 import parse_array
 from zarrfs.engine.formats.v2 import array_document as array_document_v2
@@ -42,38 +40,6 @@ def document(**changes: Any) -> dict[str, Any]:
 def store_of(meta: Any, attrs: Any = None, **chunks: bytes) -> MemoryStore:
     values = {"meta": json.dumps(meta).encode(), "attrs": json.dumps(attrs or {}).encode()}
     return MemoryStore(values | {key.lstrip("k").replace("_", "."): value for key, value in chunks.items()})
-
-
-def test_the_array_example_of_the_specification() -> None:
-    spec = parse_array(SPEC_EXAMPLE, {"foo": 42}, HERE)
-    assert (spec.zarr_format, spec.shape, spec.data_type.numpy) == (1, (10000, 10000), np.dtype("<f8"))
-    assert spec.chunk_grid.chunk_shape == (1000, 1000)
-    assert spec.chunk_key_encoding == V2Keys(".")
-    assert spec.fill_value is None
-    assert spec.attributes == {"foo": 42}
-    assert spec.codecs[-1].configuration()["cname"] == "lz4"
-
-
-def test_the_chunk_example_of_the_specification() -> None:
-    meta = {
-        "chunks": [10, 10],
-        "compression": "zlib",
-        "compression_opts": 1,
-        "dtype": "<i4",
-        "fill_value": 42,
-        "order": "C",
-        "shape": [20, 20],
-        "zarr_format": 1,
-    }
-    chunk = zlib.compress(np.full(100, 1, "<i4").tobytes(), 1)
-    store = store_of(meta, {"foo": 42, "bar": "apples", "baz": [1, 2, 3, 4]}, k0_0=chunk, k0_1=chunk)
-    array = zarrfs.open_array(store)
-    assert array.zarr_format == 1
-    assert dict(array.attrs) == {"foo": 42, "bar": "apples", "baz": [1, 2, 3, 4]}
-    expected = np.full((20, 20), 42, "<i4")
-    expected[:10] = 1
-    np.testing.assert_array_equal(array[...], expected)
-    assert array.dtype == expected.dtype
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -108,13 +74,6 @@ def test_supported_compression(compression: Any, options: Any, codec: Any, order
         compression_opts=options,
     )
     np.testing.assert_array_equal(zarrfs.open_array(store_of(meta, k0_0=chunk))[...], data)
-
-
-@pytest.mark.parametrize("key", [key for key in SPEC_EXAMPLE if key != "zarr_format"])
-def test_missing_required_keys(key: str) -> None:
-    with pytest.raises(MetadataError) as caught:
-        parse_array(document(**{key: ...}), {}, HERE)
-    assert f'"{key}"' in str(caught.value)
 
 
 @pytest.mark.parametrize(
