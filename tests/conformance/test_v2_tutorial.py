@@ -107,6 +107,12 @@ def test_strings_as_categories() -> None:
     assert zarrfs.open_array(store)[:].tolist() == GREETINGS
 
 
+def test_the_integer_0_among_strings_is_an_element_that_was_never_set() -> None:
+    _, array = created(shape=3, dtype=str)
+    array[:] = np.array(["a", 0, "b"], object)
+    assert array[:].tolist() == ["a", "", "b"]
+
+
 def test_values_that_are_not_strings_are_refused() -> None:
     _, array = created(shape=3, dtype=str)
     with pytest.raises(ChunkEncodeError):
@@ -197,6 +203,9 @@ def test_ragged_arrays_from_a_list() -> None:
     assert [line.tolist() for line in zarrfs.open_array(store)[:]] == [[1.5], [], [2.5, 3.5]]
     array[1:] = [np.array([7.0, 8.0]), np.array([9.0, 10.0])]
     assert [line.tolist() for line in zarrfs.open_array(store)[:]] == [[1.5], [7.0, 8.0], [9.0, 10.0]]
+    _, single = created(shape=1, dtype="array:<f8", chunks=1)
+    single[:] = [np.array([1.5, 2.5])]
+    assert [line.tolist() for line in single[:]] == [[1.5, 2.5]]
 
 
 # -- Datetimes and timedeltas --------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import xarray
 
 import zarrfs
 from zarrfs.tools import convert, migrate
+from zarrfs.tools.copying.conventions import decode_missing, encode_missing
 
 N5_UNSUPPORTED = ["words", "fixed", "flags", "complex", "scalar", "spatial_ref"]
 DRAFT_UNSUPPORTED = ["words", "fixed"]
@@ -196,6 +197,14 @@ def test_dimension_units_are_converted(tmp_path: Path) -> None:
     assert format_3.spec.dimension_units == ("4 nm", "8 nm")
     assert dict(format_3.attrs) == {"dimension_units": units}
     assert format_3.dimension_names == ("y", "x")
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"), [(b"ab", "S3"), ("ab", "U3"), (-1.5, "f4"), (1 - 2j, "c8"), (-3, "i2"), (True, "?")]
+)
+def test_a_missing_value_is_encoded_and_decoded(value: Any, dtype: str) -> None:
+    encoded = encode_missing(np.array(value, dtype)[()], np.dtype(dtype))
+    assert decode_missing(json.loads(json.dumps(encoded)), np.dtype(dtype)) == value
 
 
 @pytest.mark.parametrize("value", ["no number", [], {}, 300, True, None, "AAA"])

@@ -136,6 +136,7 @@ def test_arrays_without_elements_or_dimensions(shape: tuple[int, ...]) -> None:
     store: dict[str, bytes] = {}
     to_zarr(da.ones(shape, dtype="i4"), store)
     assert np.array_equal(from_zarr(store).compute(), np.ones(shape))
+    assert zarrfs.open_array(store).chunks == tuple(max(1, length) for length in shape)
 
 
 GRIDS: list[dict[str, Any]] = [

@@ -62,6 +62,14 @@ def test_the_error_for_an_unknown_codec_names_it() -> None:
             parse(document(**changes))
 
 
+def test_the_element_size_of_a_filter_is_limited() -> None:
+    filters = [{"id": "astype", "encode_dtype": "|S65536", "decode_dtype": "<f8"}]
+    parse(document(filters=filters))
+    filters[0]["encode_dtype"] = "|S65537"
+    with pytest.raises(MetadataError, match=r"/filters/0: .* does not support elements of .*S65537"):
+        parse(document(filters=filters))
+
+
 # -- optional keys -------------------------------------------------------------------------------------
 
 

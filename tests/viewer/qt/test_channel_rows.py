@@ -257,6 +257,7 @@ def test_numbers_are_typed_with_a_point_or_a_comma(
     box.setFocus()
     box.selectAll()
     qtbot.keyClicks(box, typed)
+    assert QLocale(locale).decimalPoint() in box.text()
     qtbot.keyClick(box, Qt.Key.Key_Return)
     assert window.intent is not None
     channel = window.intent.channels[0]

@@ -267,6 +267,9 @@ def test_limit_boxes_accept_scientific_notation(qtbot: QtBot) -> None:
     for text in ("x", "nan", "inf", "1,000.5", "1e400"):
         assert box.validate(text, 0)[0].name != "Acceptable"
     assert box.valueFromText("x") == box.value()
+    box.setValue(1 / 3)
+    assert "0.3333333333333333" in box.toolTip()
+    assert "0.3333333333333333" not in box.text()
 
 
 def test_limit_boxes_of_integers_are_exact(qtbot: QtBot) -> None:

@@ -49,6 +49,8 @@ def test_the_labels_of_the_axis_are_round_numbers(plot: HistogramPlot) -> None:
     plot.show_histogram(histogram(np.arange(1000, dtype="u2")), None, False)
     texts = [text for _, text in plot.ticks()]
     assert texts == ["0", "200", "400", "600", "800", "1000"]
+    plot.show_histogram(histogram(np.linspace(900, 1000, 101)), None, False)
+    assert [text for _, text in plot.ticks()] == ["900", "920", "940", "960", "980", "1000"]
     plot.show_histogram(histogram(np.linspace(1e-7, 3e-7, 100)), None, False)
     assert "1e-07" in [text for _, text in plot.ticks()]
 
