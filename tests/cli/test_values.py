@@ -34,6 +34,15 @@ def placed(arguments: list[str], image: Path, folder: Path) -> list[str]:
     return [text.replace("IMAGE", str(image)).replace("NEW", str(folder / "new")) for text in arguments]
 
 
+@pytest.mark.parametrize(("command", "suffix"), [("copy", ".zarr"), ("copy", ".h5"), ("convert", ".zarr")])
+def test_what_is_copied_is_printed(command: str, suffix: str, tmp_path: Path) -> None:
+    zarrfs.create_group(tmp_path / "a.zarr").create_array("x", data=[1, 2, 3])
+    arguments = [command, str(tmp_path / "a.zarr"), str(tmp_path / f"b{suffix}")]
+    result = CliRunner().invoke(main, arguments, catch_exceptions=False)
+    assert result.exit_code == 0
+    assert "x: " in result.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [

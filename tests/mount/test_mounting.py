@@ -333,6 +333,15 @@ def test_chunks_and_blocks_share_the_cache(cache_size: int, store: Path) -> None
         filesystem.close()
 
 
+@pytest.mark.parametrize("immutable", [False, True])
+def test_chunks_of_an_immutable_mount_are_not_compared_with_the_store(immutable: bool, store: Path) -> None:
+    filesystem = Filesystem([str(store)], "/mnt", MountOptions(immutable=immutable))
+    try:
+        assert [node.access.recheck_data for node in filesystem._nodes] == [False if immutable else None]
+    finally:
+        filesystem.close()
+
+
 @pytest.mark.parametrize("binding", BINDINGS)
 def test_the_statistics_count_what_happened(binding: str, store: Path, tmp_path: Path) -> None:
     if is_library_missing(binding):

@@ -137,6 +137,8 @@ def test_values_fit(data: st.DataObject, dtype: str) -> None:
     if numbers.dtype.kind == "f":
         loaded = np.array(texts, np.float64).astype(dtype)
         assert np.array_equal(loaded, numbers, equal_nan=True)
+    if numbers.dtype.kind == "m":
+        assert texts == ["" if np.isnat(number) else str(number.astype("i8")) for number in numbers]
 
 
 @given(hnp.arrays(np.dtype("S6"), st.integers(1, 5)), hnp.arrays(np.dtype("U4"), st.integers(1, 5)))

@@ -108,6 +108,8 @@ def test_impossible_values_are_refused(qtbot: QtBot, open_in_window: OpenInWindo
     cell = editor.form.axes.item(3, 1)
     assert cell is not None
     before = cell.text()
+    level = zarrfs.open_group(cells).attrs["ome"]["multiscales"][0]["datasets"][0]
+    assert float(before) == level["coordinateTransformations"][0]["scale"][3]
     for text in ("wide", "-1"):
         item = editor.form.axes.item(3, 1)
         assert item is not None

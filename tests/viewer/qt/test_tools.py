@@ -335,7 +335,8 @@ def test_an_impossible_export_shows_the_reason(
     assert "one slice" in dialog.summary.text()
     dialog.format.setCurrentIndex(dialog.format.findData("npy"))
     assert save.isEnabled()
-    assert "6 x 40 x 60" in dialog.summary.text()
+    assert "6 x 40 x 60 values, " in dialog.summary.text()
+    assert "KiB" in dialog.summary.text()
     assert window.intent is not None
     window.panel(PictureActions).exporter.write(dialog.choice(), tmp_path / "no" / "where.npy", window.intent)
     qtbot.waitUntil(lambda: "cannot be written" in window.outcome.text(), timeout=TIMEOUT_MILLISECONDS)
