@@ -91,6 +91,7 @@ ORDER = (
     "zarrfs.engine.counters",
     "zarrfs.engine.parallel",
     "zarrfs.engine.cache",
+    "zarrfs.engine.read_limits",
     "zarrfs.engine.dtypes",
     "zarrfs.engine.stores",
     "zarrfs.engine.stores.base",

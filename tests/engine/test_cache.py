@@ -138,13 +138,13 @@ def test_small_views_of_large_buffers_are_copied() -> None:
 def test_recent_partial_reads_are_recorded_up_to_a_limit() -> None:
     cache = ChunkCache(100)
     entry = CacheEntry(cache, (1, 0, (0, 0)), None)
-    assert not entry.was_read_recently()
+    assert not entry.half_was_decoded()
     entry.record_read()
-    assert entry.was_read_recently()
-    assert not entry.child((3,)).was_read_recently()
+    assert entry.half_was_decoded()
+    assert not entry.child((3,)).half_was_decoded()
     for key in range(5000):
         cache.record_reads([key])
-    assert not entry.was_read_recently()
+    assert not entry.half_was_decoded()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -176,7 +176,7 @@ def test_the_least_recent_partial_reads_are_forgotten_first(monkeypatch: pytest.
     cache = ChunkCache(1000)
     for key in ("a", "b", "a", "c"):
         cache.record_reads([key])
-    assert [cache.was_read_recently(key) for key in ("a", "b", "c")] == [True, False, True]
+    assert [cache.half_was_decoded(key) for key in ("a", "b", "c")] == [True, False, True]
 
 
 @pytest.mark.parametrize(

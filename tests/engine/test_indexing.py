@@ -16,7 +16,7 @@ from zarrfs.engine.indexing.axes import RegularAxis
 from zarrfs.engine.indexing.fields import pop_fields
 from zarrfs.engine.indexing.flat_ranges import flat_boxes
 from zarrfs.engine.indexing.normalized import OrthogonalSelection
-from zarrfs.engine.indexing.projections import chunk_projections, count_chunks
+from zarrfs.engine.indexing.projections import ChunkProjections
 from zarrfs.engine.indexing.selections import (
     basic_selection,
     block_selection,
@@ -51,8 +51,8 @@ def read(array: np.ndarray, axes: tuple[Any, ...], selection: Any) -> np.ndarray
     padded[tuple(slice(0, n) for n in array.shape)] = array
     is_orthogonal = isinstance(selection, OrthogonalSelection)
     buffer = np.full(selection.shape if is_orthogonal else (prod(selection.shape),), -2)
-    projections = list(chunk_projections(selection, axes))
-    assert len(projections) <= count_chunks(selection, axes) or buffer.size == 0
+    projections = list(ChunkProjections(selection, axes))
+    assert len(projections) <= ChunkProjections(selection, axes).count or buffer.size == 0
     assert len({projection.chunk_coords for projection in projections}) == len(projections)
     for projection in projections:
         begins = [axis.begin(c) for axis, c in zip(axes, projection.chunk_coords, strict=True)]

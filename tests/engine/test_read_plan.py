@@ -21,7 +21,7 @@ from zarrfs.engine.codecs.pipeline.chain import CodecChain
 from zarrfs.engine.codecs.registry import codecs_from_json
 from zarrfs.engine.counters import decoded
 from zarrfs.engine.indexing.selections import basic_selection
-from zarrfs.engine.io.planning import ChunkMethod, choose_method, decoded_share, expect_reads
+from zarrfs.engine.io.planning import ChunkMethod, cache_on_next_read, choose_method, decoded_fraction
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 
@@ -47,7 +47,7 @@ FIRST_HALF_OF_ROWS = (slice(0, 128, 1), slice(0, 64, 1), slice(0, 128, 1))
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_whole_chunks_are_decoded_whole(keep: bool) -> None:
-    expected = ChunkMethod.KEEP if keep else ChunkMethod.WHOLE
+    expected = ChunkMethod.CACHE if keep else ChunkMethod.WHOLE
     assert choose_method(chain(LARGE, BLOSC), WHOLE, entry(keep)) is expected
     assert choose_method(chain(LARGE), WHOLE, entry(keep)) is expected
     assert choose_method(chain(LARGE), WHOLE, None) is ChunkMethod.WHOLE
@@ -61,23 +61,23 @@ def test_regions_of_uncompressed_chunks_are_always_read_partially() -> None:
 
 
 def test_a_compressed_chunk_is_cached_when_the_parts_that_were_read_amount_to_half_of_it() -> None:
-    share = decoded_share(chain(LARGE, BLOSC), PLANE)
-    assert share == 1 / 128
-    assert decoded_share(chain(LARGE, BLOSC), FIRST_HALF_OF_ROWS) == 1.0
-    for shares in ([share] * 4, [0.3, 0.2], [1.0]):
+    fraction = decoded_fraction(chain(LARGE, BLOSC), PLANE)
+    assert fraction == 1 / 128
+    assert decoded_fraction(chain(LARGE, BLOSC), FIRST_HALF_OF_ROWS) == 1.0
+    for recorded, count in ([0.0, 4], [0.3, 2], [1.0, 0]):
         cache_entry = entry()
-        for each in shares:
+        if recorded:
+            cache_entry.record_read(recorded)
+        for _ in range(count):
             assert choose_method(chain(LARGE, BLOSC), PLANE, cache_entry) is ChunkMethod.PARTIAL
-            cache_entry.record_read(each)
-        assert choose_method(chain(LARGE, BLOSC), PLANE, cache_entry) is ChunkMethod.KEEP
+        assert choose_method(chain(LARGE, BLOSC), PLANE, cache_entry) is ChunkMethod.CACHE
     assert choose_method(chain(LARGE, BLOSC), PLANE, None) is ChunkMethod.PARTIAL
 
 
 def test_a_region_of_one_of_several_chunks_is_cached_when_it_is_read_again() -> None:
-    cache_entry = entry()._replace(eager=False)
+    cache_entry = entry()._replace(cache_on_first_read=False)
     assert choose_method(chain(LARGE, BLOSC), FIRST_HALF_OF_ROWS, cache_entry) is ChunkMethod.WHOLE
-    cache_entry.record_read()
-    assert choose_method(chain(LARGE, BLOSC), FIRST_HALF_OF_ROWS, cache_entry) is ChunkMethod.KEEP
+    assert choose_method(chain(LARGE, BLOSC), FIRST_HALF_OF_ROWS, cache_entry) is ChunkMethod.CACHE
 
 
 @pytest.mark.parametrize("compressor", ["zstd", "blosc"])
@@ -106,14 +106,14 @@ def test_a_region_in_a_store_with_latency_is_cached_at_once() -> None:
 
 
 def test_regions_that_span_most_of_a_compressed_chunk_are_decoded_whole() -> None:
-    assert choose_method(chain(LARGE, BLOSC), FIRST_HALF_OF_ROWS, entry()) is ChunkMethod.KEEP
+    assert choose_method(chain(LARGE, BLOSC), FIRST_HALF_OF_ROWS, entry()) is ChunkMethod.CACHE
     assert choose_method(chain(LARGE, BLOSC), FIRST_HALF_OF_ROWS, entry(False)) is ChunkMethod.WHOLE
 
 
 def test_small_chunks_are_decoded_whole() -> None:
     region = (slice(0, 1, 1), slice(0, 64, 1))
     assert choose_method(chain((64, 64)), region, None) is ChunkMethod.WHOLE
-    assert choose_method(chain((64, 64), BLOSC), region, entry()) is ChunkMethod.KEEP
+    assert choose_method(chain((64, 64), BLOSC), region, entry()) is ChunkMethod.CACHE
 
 
 def test_a_chunk_too_large_for_the_cache_is_read_partially_each_time() -> None:
@@ -246,7 +246,7 @@ def test_expected_reads_let_the_next_read_cache_its_chunks(
     array = zarrfs.open_array(tmp_path / "a.zarr", mode="r", cache_size=1 << 24)
     cache = array.storage.cache
     with contextlib.nullcontext() if native else python():
-        expect_reads(array.storage, basic_selection((slice(1, 2), slice(0, 64)), array.shape))
+        cache_on_next_read(array.storage, basic_selection((slice(1, 2), slice(0, 64)), array.shape))
         assert len(cache) == 0
         assert (array[1] == values[1]).all()
         assert len(cache) == (0 if compressors is None else 2)  # only those that were expected

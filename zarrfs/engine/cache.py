@@ -224,7 +224,7 @@ class ChunkCache:
                 self._recent_reads.popitem(last=False)
             return recent
 
-    def was_read_recently(self, key: Hashable) -> bool:
+    def half_was_decoded(self, key: Hashable) -> bool:
         """Return whether the recorded partial reads of ``key`` amount to a large share of its value."""
         return self._recent_reads.get(key, 0.0) >= MAX_SHARE
 
@@ -247,19 +247,19 @@ class ChunkCache:
 class CacheEntry(NamedTuple):
     """The key and the version stamp of one chunk, inner chunk or shard index in a cache.
 
-    ``keep`` is whether the planner may add it to the cache. If False, it is only looked up. ``eager`` is whether it is
-    added when a part of it is read for the first time.
+    ``may_cache`` is whether it may be added to the cache. If False, it is only looked up. ``cache_on_first_read`` is
+    whether it is added when a part of it is read for the first time.
     """
 
     cache: ChunkCache
     key: tuple[Hashable, ...]
     stamp: Hashable
-    keep: bool = True
-    eager: bool = True
+    may_cache: bool = True
+    cache_on_first_read: bool = True
 
     def child(self, part: Hashable) -> CacheEntry:
         """Return the entry of a part of this value: an inner chunk or the shard index."""
-        return CacheEntry(self.cache, (*self.key, part), self.stamp, self.keep, self.eager)
+        return CacheEntry(self.cache, (*self.key, part), self.stamp, self.may_cache, self.cache_on_first_read)
 
     def get(self) -> Any | None:
         """Return the cached value, or None."""
@@ -279,9 +279,9 @@ class CacheEntry(NamedTuple):
 
         return self.cache.load(self.key, self.stamp, sized)
 
-    def was_read_recently(self) -> bool:
+    def half_was_decoded(self) -> bool:
         """Return whether the recorded partial reads amount to a large share of the value."""
-        return self.cache.was_read_recently(self.key)
+        return self.cache.half_was_decoded(self.key)
 
     def record_read(self, share: float = 1.0) -> None:
         """Record that a share of the chunk was decoded without being cached."""

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from zarrfs.engine.io import native_plan, native_reading, native_writing
+from zarrfs.engine.io import native_reading, native_writing, planning
 from zarrfs.engine.native.build import LIBRARY_NAME, BuildError, compile_library
 from zarrfs.engine.native.library import NativeLibrary
 from zarrfs.engine.nodes import indexed_array
@@ -59,7 +59,7 @@ def native(*flags: str) -> Iterator[Record]:
     """Inside the context, arrays are read and written with the native library, compiled with ``flags``."""
     library = require_library(*flags)
     record = Record()
-    original = native_reading._execute
+    original = native_reading.read_natively
     original_write = native_writing._execute
 
     def execute(*arguments: Any) -> Iterator[Any]:
@@ -76,20 +76,19 @@ def native(*flags: str) -> Iterator[Record]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native_reading, "native_library", lambda: library)
-        patch.setattr(native_writing, "native_library", lambda: library)
         patch.setattr(native_writing, "_execute", execute_write)
-        patch.setattr(native_reading, "_execute", execute)
+        patch.setattr(native_reading, "read_natively", execute)
         # Without these, reads within one chunk are left to the Python executor.
-        patch.setattr(native_reading, "MIN_CHUNKS", 1)
+        patch.setattr(planning, "MIN_NATIVE_CHUNKS", 1)
         patch.setattr(indexed_array, "read_box", lambda storage, selection: None)
-        patch.setattr(native_writing, "MIN_CHUNKS", 1)
+        patch.setattr(native_writing, "MIN_NATIVE_CHUNKS", 1)
         _forget_arrays()
         yield record
     _forget_arrays()
 
 
 def _forget_arrays() -> None:
-    native_plan._native_arrays.clear()
+    native_reading._native_arrays.clear()
     native_writing._encodings.clear()
 
 
@@ -97,7 +96,6 @@ def _forget_arrays() -> None:
 def python() -> Iterator[None]:
     """Read and write with the Python executor in the block."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native_writing, "native_library", lambda: None)
         patch.setattr(native_reading, "native_library", lambda: None)
         yield
 

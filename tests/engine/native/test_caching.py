@@ -12,7 +12,7 @@ import pytest
 import zarrfs
 from tests.engine.native.executors import native
 from zarrfs.engine.cache import ChunkCache
-from zarrfs.engine.io import native_reading
+from zarrfs.engine.stores.local import LocalStore
 
 VALUES = np.random.default_rng(1).integers(0, 99, (30, 40, 50)).astype(">u2")
 CHUNK_NBYTES = 10 * 16 * 20 * 2
@@ -54,13 +54,13 @@ def test_room_is_made_before_the_chunks_are_allocated(
 ) -> None:
     array = opened(location, cache_size=20 * (CHUNK_NBYTES + 1024))
     cached: list[int] = []
-    execute = native_reading._execute
+    open_directory = LocalStore.open_directory
 
     def note(*arguments: Any) -> Any:
         cached.append(array._cache.nbytes)
-        return execute(*arguments)
+        return open_directory(*arguments)
 
-    monkeypatch.setattr(native_reading, "_execute", note)
+    monkeypatch.setattr(LocalStore, "open_directory", note)
     with native():
         for plane in (0, 1, 10, 11, 20, 21):  # The second plane of a chunk decodes it.
             np.testing.assert_array_equal(array[plane], VALUES[plane])

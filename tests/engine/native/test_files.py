@@ -18,7 +18,7 @@ from tests.engine.native.executors import native, outcome, python, require_libra
 from tests.faults import chunks as hostile_chunks
 from tests.faults.hostile import Case
 from tests.threads import run_in_threads
-from zarrfs.engine.io import native_plan, native_reading
+from zarrfs.engine.io import native_reading, planning
 
 VALUES = np.arange(4 * 6 * 5, dtype="<u2").reshape(4, 6, 5)
 CASES = [
@@ -252,7 +252,7 @@ def expected_values() -> np.ndarray[Any, Any]:
 def test_a_read_continues_after_each_return_to_the_interpreter(
     many_chunks: zarrfs.Array, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(native_plan, "BUDGET_NS", 1)
+    monkeypatch.setattr(native_reading, "BUDGET_NS", 1)
     with native() as record:
         np.testing.assert_array_equal(many_chunks[...], expected_values())
     assert (record.reads, record.returned) == (1, 0)
@@ -273,7 +273,7 @@ def test_a_signal_handler_can_interrupt_a_read(
         functions, check, supports = library.functions, library.check, library.supports
 
     Interrupting.execute = staticmethod(execute)  # type: ignore[attr-defined]
-    monkeypatch.setattr(native_plan, "BUDGET_NS", 1)
+    monkeypatch.setattr(native_reading, "BUDGET_NS", 1)
     opened = len(os.listdir("/proc/self/fd"))
     with native():
         monkeypatch.setattr(native_reading, "native_library", lambda: Interrupting)
@@ -286,7 +286,7 @@ def test_a_signal_handler_can_interrupt_a_read(
 def test_chunks_that_are_links_are_read_by_the_other_executor_between_the_calls(
     many_chunks: zarrfs.Array, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(native_plan, "BUDGET_NS", 1)
+    monkeypatch.setattr(native_reading, "BUDGET_NS", 1)
     for number, path in enumerate(chunk_files(tmp_path)):
         if number % 5 == 0:
             link = path.with_name(path.name + ".moved")
@@ -303,7 +303,7 @@ def recorded_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     library = require_library()
     threads: list[int] = []
     # With the usual budget a slow read needs several calls.
-    monkeypatch.setattr(native_plan, "BUDGET_NS", 1 << 60)
+    monkeypatch.setattr(native_reading, "BUDGET_NS", 1 << 60)
 
     class Recording:
         functions, check, supports = library.functions, library.check, library.supports
@@ -323,8 +323,8 @@ def test_the_number_of_threads_follows_the_option(
     concurrency: int | None, many_chunks: zarrfs.Array, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     array = zarrfs.open_array(tmp_path, mode="r", cache_size=0, access=zarrfs.Access(concurrency=concurrency))
-    monkeypatch.setattr(native_plan, "CORES", 4)
-    monkeypatch.setattr(native_plan, "MIN_TASK_NBYTES", 1)
+    monkeypatch.setattr(planning, "CORES", 4)
+    monkeypatch.setattr(planning, "MIN_TASK_NBYTES", 1)
     with recorded_threads(monkeypatch) as threads:
         np.testing.assert_array_equal(array[...], expected_values())
     assert threads == [min(4, concurrency or 4)]
@@ -371,9 +371,9 @@ def test_the_parts_of_a_shard_come_from_one_version(tmp_path: Path, monkeypatch:
             return result
 
     array = zarrfs.open_array(tmp_path / "old", mode="r", cache_size=0)
-    monkeypatch.setattr(native_plan, "CORES", 2)
-    monkeypatch.setattr(native_plan, "MIN_TASK_NBYTES", 1)
-    monkeypatch.setattr(native_plan, "BUDGET_NS", 1)
+    monkeypatch.setattr(planning, "CORES", 2)
+    monkeypatch.setattr(planning, "MIN_TASK_NBYTES", 1)
+    monkeypatch.setattr(native_reading, "BUDGET_NS", 1)
     with native() as record:
         monkeypatch.setattr(native_reading, "native_library", lambda: Replacing)
         np.testing.assert_array_equal(array[...], values + 1)
@@ -393,9 +393,9 @@ def test_an_error_leaves_no_file_open(many_chunks: zarrfs.Array, tmp_path: Path)
 def test_large_chunks_limit_the_number_of_threads(
     many_chunks: zarrfs.Array, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(native_plan, "CORES", 8)
-    monkeypatch.setattr(native_plan, "MIN_TASK_NBYTES", 1)
-    monkeypatch.setattr(native_plan, "MAX_SCRATCH_NBYTES", 3 * 2 * 5 * 5 * 5 * 4)
+    monkeypatch.setattr(planning, "CORES", 8)
+    monkeypatch.setattr(planning, "MIN_TASK_NBYTES", 1)
+    monkeypatch.setattr(planning, "MAX_SCRATCH_NBYTES", 3 * 2 * 5 * 5 * 5 * 4)
     with recorded_threads(monkeypatch) as threads:
         np.testing.assert_array_equal(many_chunks[...], expected_values())
     assert threads == [3]

@@ -23,7 +23,7 @@ import zarrfs
 from tests.engine.native.executors import native, python
 from tests.engine.native.test_equivalence import Case, cases, create
 from tests.engine.native.test_writing import chunk_files, tree
-from zarrfs.engine.io import native_plan, native_writing
+from zarrfs.engine.io import native_reading, native_writing, planning
 
 BYTES = (0, 1, 2, 16, 127, 128, 254, 255)
 
@@ -60,10 +60,10 @@ def damage(files: list[Path], rng: random.Random) -> None:
 def small_tasks() -> Iterator[None]:
     """Use several threads for any read or write, and return to the interpreter after each task."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (native_plan, native_writing):
-            patch.setattr(module, "CORES", 3)
+        patch.setattr(planning, "CORES", 3)
+        patch.setattr(native_reading, "BUDGET_NS", 1)
+        for module in (planning, native_writing):
             patch.setattr(module, "MIN_TASK_NBYTES", 1)
-            patch.setattr(module, "BUDGET_NS", 1)
         yield
 
 

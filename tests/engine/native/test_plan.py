@@ -5,18 +5,17 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import zarrfs
-from tests.engine.native.executors import require_library
+from tests.engine.native.executors import native
 from zarrfs.engine.indexing.axes import RegularAxis
 from zarrfs.engine.indexing.normalized import OrthogonalSelection, Span
-from zarrfs.engine.indexing.projections import ChunkProjection, chunk_projections, span_projections
+from zarrfs.engine.indexing.projections import ChunkProjection, ChunkProjections, span_projections
 from zarrfs.engine.indexing.selections import fancy_selection
-from zarrfs.engine.io.native_plan import NativeRead, native_array
+from zarrfs.engine.io.native_reading import native_array, native_chunks
 
 
 @st.composite
@@ -33,12 +32,12 @@ def spans(draw: st.DrawFn) -> tuple[Span, RegularAxis]:
 def test_a_dimension_is_projected_equally(case: tuple[Span, RegularAxis]) -> None:
     span, axis = case
     selection = OrthogonalSelection((span,), (span.count,), (slice(None),))
-    expected = list(chunk_projections(selection, [axis]))
+    expected = list(ChunkProjections(selection, [axis]))
     entries = span_projections(span, axis)
     assert [(chunk,) for chunk in entries.chunks] == [part.chunk_coords for part in expected]
-    assert entries.starts == [part.chunk_region[0].start for part in expected]
-    assert entries.targets == [part.target[0].start for part in expected]
-    assert entries.counts == [part.target[0].stop - part.target[0].start for part in expected]
+    assert list(entries.starts) == [part.chunk_region[0].start for part in expected]
+    assert list(entries.targets) == [part.target[0].start for part in expected]
+    assert list(entries.counts) == [part.target[0].stop - part.target[0].start for part in expected]
 
 
 @given(spans())
@@ -82,22 +81,18 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_the_values_of_a_plan_are_equal(
     read: tuple[dict[str, Any], tuple[slice, ...]], directory: Any
 ) -> None:
-    library = require_library()
     options, index = read
     array = zarrfs.create_array(directory / "a", dtype="u2", overwrite=True, **options)
     storage = array._storage
     selection = fancy_selection(index, array.shape)
     assert isinstance(selection, OrthogonalSelection)
-    native = native_array(storage, library)
-    assert native is not None
-    plan = NativeRead(
-        np.empty(selection.shape, "u2"),
-        library,
-        native,
-        [s for s in selection.selectors if isinstance(s, Span)],
-    )
-    expected = list(chunk_projections(selection, storage.axes))
+    with native():
+        described = native_array(storage)
+    assert described is not None
+    plan = native_chunks(described, ChunkProjections(selection, storage.axes))
+    assert plan is not None
+    expected = list(ChunkProjections(selection, storage.axes))
     assert plan.coords() == [part.chunk_coords for part in expected]
     assert plan.selected_counts().tolist() == [element_count(part) for part in expected]
-    assert plan.is_whole() == [part.whole for part in expected]
+    assert plan.whole() == [part.whole for part in expected]
     assert storage.cache_keys(plan.coords()) == storage.cache_keys(part.chunk_coords for part in expected)

@@ -23,7 +23,7 @@ from tests.documents import blosc, named
 from tests.engine.native.executors import native, python
 from tests.engine.native.test_equivalence import Case, cases
 from tests.threads import run_in_threads
-from zarrfs.engine.io import native_writing
+from zarrfs.engine.io import native_reading, native_writing, planning
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
 
@@ -62,9 +62,9 @@ def layout(request: pytest.FixtureRequest) -> dict[str, Any]:
 def many_threads() -> Iterator[None]:
     """Use several threads for any write, and return to the interpreter after each value."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native_writing, "CORES", 3)
+        patch.setattr(planning, "CORES", 3)
         patch.setattr(native_writing, "MIN_TASK_NBYTES", 1)
-        patch.setattr(native_writing, "BUDGET_NS", 1)
+        patch.setattr(native_reading, "BUDGET_NS", 1)
         patch.setattr(native_writing, "MAX_BATCH_VALUES", 5)
         yield
 
@@ -366,8 +366,8 @@ def test_locks_are_held_until_the_budget_of_time_is_used_up(
         batches.append(arguments[2])
         write_batch(*arguments)
 
-    monkeypatch.setattr(native_writing, "BUDGET_NS", 1)
-    monkeypatch.setattr(native_writing, "CORES", 1)
+    monkeypatch.setattr(native_reading, "BUDGET_NS", 1)
+    monkeypatch.setattr(planning, "CORES", 1)
     monkeypatch.setattr(native_writing, "_write_batch", write_one_batch)
     with native() as record:
         array[...] = VALUES

@@ -147,7 +147,7 @@ def expect_reads(array: SourceArray, plane: PlaneKey, rows: slice, columns: slic
     Has no effect on arrays that do not cache their chunks.
     """
     from zarrfs.engine.indexing.selections import basic_selection  # the engine takes long to import
-    from zarrfs.engine.io.planning import expect_reads as expect_chunk_reads
+    from zarrfs.engine.io.planning import cache_on_next_read
     from zarrfs.engine.io.storage import ArrayStorage
 
     source = stored_array(array)
@@ -156,7 +156,7 @@ def expect_reads(array: SourceArray, plane: PlaneKey, rows: slice, columns: slic
     if plane.slab is None and isinstance(storage, ArrayStorage):
         selection: list[Any] = [slice(None) if index == ALL else index for index in plane.indices]
         selection[plane.displayed[0]], selection[plane.displayed[1]] = level_slices(plane, rows, columns)
-        expect_chunk_reads(storage, basic_selection(tuple(selection[added_axes:]), source.shape))
+        cache_on_next_read(storage, basic_selection(tuple(selection[added_axes:]), source.shape))
 
 
 def read_projection(array: SourceArray, slab: Slab, selection: tuple[slice, ...]) -> AnyArray:

@@ -13,7 +13,7 @@ with the values found and expected. The callers of the pipeline add array, chunk
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
@@ -33,7 +33,6 @@ __all__ = [
     "ChunkSpec",
     "Codec",
     "CodecError",
-    "InnerChunkReader",
     "Region",
 ]
 
@@ -117,30 +116,6 @@ class BufferSource:
 
     def size(self) -> int:
         return len(self._view)
-
-
-class InnerChunkReader(Protocol):
-    """Reads the index and the inner chunks of a shard for the sharding codec, and decides what is cached."""
-
-    def index(self, load: Callable[[], np.ndarray[Any, Any] | None]) -> np.ndarray[Any, Any] | None:
-        """Return the index of the inner chunks, from the cache or from ``load``; None when the value is missing."""
-
-    def cached(self, coords: tuple[int, ...]) -> np.ndarray[Any, Any] | None:
-        """Return the decoded inner chunk if it is cached, else None."""
-
-    def read(
-        self,
-        codecs: Any,
-        coords: tuple[int, ...],
-        source: ByteSource,
-        region: Region,
-        out: np.ndarray[Any, Any],
-    ) -> bool:
-        """Decode ``region`` of an inner chunk, for which ``cached`` has returned None unless it is a shard itself, into
-        ``out``. ``codecs`` is the CodecPipeline of the inner chunks.
-
-        Return False when the inner chunk is missing; ``out`` is then unchanged.
-        """
 
 
 class Codec(ABC):

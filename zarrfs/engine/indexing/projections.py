@@ -8,7 +8,7 @@ output buffer that receives the selected elements.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise, product
+from itertools import pairwise, product, repeat
 from math import prod
 from typing import Any, NamedTuple
 
@@ -20,10 +20,8 @@ from zarrfs.engine.indexing.normalized import CoordinateSelection, Indices, Orth
 
 __all__ = [
     "ChunkProjection",
+    "ChunkProjections",
     "SpanProjections",
-    "chunk_projections",
-    "count_chunks",
-    "select_projections",
     "span_projections",
 ]
 
@@ -56,45 +54,86 @@ class DimensionProjection(NamedTuple):
     whole: bool
 
 
-def chunk_projections(
-    selection: OrthogonalSelection | CoordinateSelection, axes: Sequence[Axis]
-) -> Iterator[ChunkProjection]:
-    """Yield the projection of the selection onto each chunk that it intersects, in C order of the chunks."""
-    if isinstance(selection, CoordinateSelection):
-        return _coordinate_projections(selection, axes)
-    return _orthogonal_projections(
-        [_dimension_projections(s, axis) for s, axis in zip(selection.selectors, axes, strict=True)]
-    )
+class SpanProjections(NamedTuple):
+    """The projections of a Span onto the chunks of one dimension, as parallel lists: the chunk, the first selected
+    element in the chunk, the number of selected elements, and the position of the first one in the output.
+    """
+
+    chunks: Sequence[int]
+    starts: Sequence[int]
+    counts: Sequence[int]
+    targets: Sequence[int]
+    step: int
 
 
-def select_projections(
-    selection: OrthogonalSelection, axes: Sequence[Axis], positions: Iterable[int]
-) -> Iterator[ChunkProjection]:
-    """Yield the projections of ``chunk_projections`` at the given positions."""
-    dimensions = [_dimension_projections(s, axis) for s, axis in zip(selection.selectors, axes, strict=True)]
-    for position in positions:
-        parts = []
-        for dimension in reversed(dimensions):
-            position, number = divmod(position, len(dimension))
-            parts.append([dimension[number]])
-        yield from _orthogonal_projections(parts[::-1])
+class ChunkProjections:
+    """The projections of a selection onto the chunks that it intersects, in C order of the chunks.
 
+    The arithmetic of the chunk grid is done once, when the object is created.
 
-def count_chunks(selection: OrthogonalSelection | CoordinateSelection, axes: Sequence[Axis]) -> int:
-    """Return an upper bound of the number of chunks that the selection intersects, without iterating over them."""
-    if isinstance(selection, CoordinateSelection):
-        return len(selection.points[0]) if selection.points else 1
-    counts = []
-    for selector, axis in zip(selection.selectors, axes, strict=True):
-        if isinstance(selector, Span):
-            if selector.count <= 1:
-                counts.append(selector.count)
-                continue
-            chunks = axis.find(selector.last) - axis.find(selector.start) + 1
-            counts.append(min(chunks, selector.count))
-        else:
-            counts.append(len(selector))
-    return prod(counts)
+    Attributes:
+        count: the number of chunks; for a list of points an upper bound.
+        selectors: the selectors of each dimension; empty for a list of points.
+        spans: the projections of each dimension if all selectors are Spans, else None.
+    """
+
+    __slots__ = ("_axes", "_dimensions", "_points", "count", "selectors", "spans")
+
+    def __init__(self, selection: OrthogonalSelection | CoordinateSelection, axes: Sequence[Axis]) -> None:
+        self._axes = axes
+        self._dimensions: list[list[DimensionProjection]] = []
+        self._points: list[ChunkProjection] | CoordinateSelection | None = None
+        self.spans: list[SpanProjections] | None = None
+        self.selectors: Sequence[Span | Indices] = ()
+        if isinstance(selection, CoordinateSelection):
+            self._points = selection
+            self.count = len(selection.points[0]) if selection.points else 1
+            return
+        self.selectors = selectors = selection.selectors
+        spans = [
+            span_projections(s, axis) for s, axis in zip(selectors, axes, strict=True) if isinstance(s, Span)
+        ]
+        if len(spans) == len(selectors):
+            self.spans = spans
+            self.count = prod([len(span.chunks) for span in spans])
+            return
+        self._dimensions = [
+            _dimension_projections(span_projections(s, axis), axis)
+            if isinstance(s, Span)
+            else _project_indices(s, axis)
+            for s, axis in zip(selectors, axes, strict=True)
+        ]
+        self.count = prod(map(len, self._dimensions))
+
+    def __iter__(self) -> Iterator[ChunkProjection]:
+        if self._points is None:
+            return _orthogonal_projections(self._parts())
+        if isinstance(self._points, CoordinateSelection):
+            self._points = list(_coordinate_projections(self._points, self._axes))
+        return iter(self._points)
+
+    def _parts(self) -> list[list[DimensionProjection]]:
+        if self.spans is not None and not self._dimensions:
+            self._dimensions = [
+                _dimension_projections(span, axis) for span, axis in zip(self.spans, self._axes, strict=True)
+            ]
+        return self._dimensions
+
+    def coords(self) -> list[tuple[int, ...]]:
+        """Return the coordinates of the chunks."""
+        if self.spans is not None:
+            return list(product(*[span.chunks for span in self.spans]))
+        return [projection.chunk_coords for projection in self]
+
+    def at(self, positions: Iterable[int]) -> Iterator[ChunkProjection]:
+        """Yield the projections at the given positions. The selection is a product."""
+        dimensions = self._parts()
+        for position in positions:
+            parts = []
+            for dimension in reversed(dimensions):
+                position, number = divmod(position, len(dimension))
+                parts.append([dimension[number]])
+            yield from _orthogonal_projections(parts[::-1])
 
 
 def _orthogonal_projections(dimensions: Sequence[Sequence[DimensionProjection]]) -> Iterator[ChunkProjection]:
@@ -137,90 +176,42 @@ def _product_index(indices: list[Any], region: Region | None) -> tuple[Any, ...]
     return np.ix_(*expanded)
 
 
-def _dimension_projections(selector: Span | Indices, axis: Axis) -> list[DimensionProjection]:
-    if isinstance(selector, Span):
-        if selector.count == 0:
-            return []
-        return _project_range(selector, axis) if selector.step == 1 else _project_strided(selector, axis)
-    return _project_indices(selector, axis)
-
-
-def _project_range(span: Span, axis: Axis) -> list[DimensionProjection]:
-    start, stop = span.start, span.start + span.count
-    projections = []
-    chunk = axis.find(start)
-    if span.count == 1:
-        begin = axis.begin(chunk)
-        is_whole = start == begin and (axis.size(chunk) == 1 or start + 1 == axis.length)
-        region = slice(start - begin, start - begin + 1, 1)
-        return [DimensionProjection(chunk, region, None, slice(0, 1, 1), is_whole)]
-    position = start
-    while position < stop:
-        begin = axis.begin(chunk)
-        end = min(begin + axis.size(chunk), axis.length)
-        high = min(end, stop)
-        if high > position:
-            region = slice(position - begin, high - begin, 1)
-            target = slice(position - start, high - start, 1)
-            whole = position == begin and high == end
-            projections.append(DimensionProjection(chunk, region, None, target, whole))
-            position = high
-        chunk += 1
-    return projections
-
-
-class SpanProjections(NamedTuple):
-    """The projections of a Span onto the chunks of one dimension, as parallel lists: the chunk, the first selected
-    element in the chunk, the number of selected elements, and the position of the first one in the output.
-    """
-
-    chunks: list[int]
-    starts: list[int]
-    counts: list[int]
-    targets: list[int]
-
-
-def span_projections(span: Span, axis: RegularAxis) -> SpanProjections:
-    """Return the projections of a Span that is not empty, in the order of ``chunk_projections``."""
-    chunk = axis.chunk
-    if span.step > 1:
-        strided = _project_strided(span, axis)
-        targets = [part.target.start for part in strided if isinstance(part.target, slice)]
-        return SpanProjections(
-            [part.chunk for part in strided],
-            [part.region.start for part in strided],
-            [after - target for target, after in pairwise([*targets, span.count])],
-            targets,
-        )
-    first, last = span.start // chunk, span.last // chunk
-    offset = span.start - first * chunk
-    if first == last:
-        return SpanProjections([first], [offset], [span.count], [0])
-    targets = [0, *range(chunk - offset, span.count, chunk)]
-    return SpanProjections(
-        list(range(first, last + 1)),
-        [offset] + [0] * (last - first),
-        [chunk - offset] + [chunk] * (last - first - 1) + [span.count - targets[-1]],
-        targets,
-    )
-
-
-def _project_strided(span: Span, axis: Axis) -> list[DimensionProjection]:
+def span_projections(span: Span, axis: Axis) -> SpanProjections:
+    """Return the projections of a Span, in the order of the chunks."""
     start, step, count = span
-    projections = []
+    if count == 0:
+        return SpanProjections((), (), (), (), step)
+    first = axis.find(start)
+    offset = start - axis.begin(first)
+    size = axis.size(first)
+    if offset + (count - 1) * step < size:
+        return SpanProjections((first,), (offset,), (count,), (0,), step)
+    if step == 1 and isinstance(axis, RegularAxis):
+        last = (start + count - 1) // size
+        targets = [0, *range(size - offset, count, size)]
+        counts = [size - offset, *repeat(size, last - first - 1), count - targets[-1]]
+        return SpanProjections(range(first, last + 1), [offset, *repeat(0, last - first)], counts, targets, 1)
+    found: tuple[list[int], list[int], list[int], list[int]] = ([], [], [], [])
     done = 0
     while done < count:
         index = start + done * step
         chunk = axis.find(index)
-        begin = axis.begin(chunk)
-        inside = min(count - done, -(-(begin + axis.size(chunk) - index) // step))
-        low = index - begin
-        high = low + (inside - 1) * step + 1
-        local = None if inside == 1 else slice(None, None, step)
-        whole = inside == 1 and low == 0 and high == min(axis.size(chunk), axis.length - begin)
-        target = slice(done, done + inside, 1)
-        projections.append(DimensionProjection(chunk, slice(low, high, 1), local, target, whole))
+        low = index - axis.begin(chunk)
+        inside = min(count - done, -(-(axis.size(chunk) - low) // step))
+        for numbers, number in zip(found, (chunk, low, inside, done), strict=True):
+            numbers.append(number)
         done += inside
+    return SpanProjections(*found, step)
+
+
+def _dimension_projections(span: SpanProjections, axis: Axis) -> list[DimensionProjection]:
+    step = span.step
+    projections = []
+    for chunk, start, count, target in zip(*span[:4], strict=True):
+        local = None if step == 1 or count == 1 else slice(None, None, step)
+        whole = count == min(axis.size(chunk), axis.length - axis.begin(chunk))
+        region = slice(start, start + (count - 1) * step + 1, 1)
+        projections.append(DimensionProjection(chunk, region, local, slice(target, target + count, 1), whole))
     return projections
 
 

@@ -61,7 +61,7 @@ def read_flat_box(
     view = out.reshape([part.stop - part.start for part in box]).transpose(positions)
     spans = tuple(Span(box[i].start, 1, box[i].stop - box[i].start) for i in positions)
     selection = OrthogonalSelection(spans, view.shape, (slice(None),) * view.ndim)
-    read_into(storage, selection, view, keep_chunks, flat=True)
+    read_into(storage, selection, view, may_cache=keep_chunks, continues=True)
 
 
 def check_flat(storage: ArrayStorage, offset: int, size: int, order: FlatOrder) -> int:

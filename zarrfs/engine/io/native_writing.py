@@ -24,19 +24,18 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from zarrfs.engine.codecs.base import CodecError
-from zarrfs.engine.indexing.normalized import CoordinateSelection, OrthogonalSelection, Span
-from zarrfs.engine.io.native_plan import (
-    BUDGET_NS,
-    MAX_SCRATCH_NBYTES,
+from zarrfs.engine.indexing.projections import ChunkProjections
+from zarrfs.engine.io.native_reading import (
     NativeArray,
-    NativeRead,
+    NativeChunks,
+    NativeSelection,
     native_array,
+    native_chunks,
 )
+from zarrfs.engine.io.planning import MAX_NATIVE_ENTRIES, MAX_NATIVE_VALUES, MIN_NATIVE_CHUNKS, native_threads
 from zarrfs.engine.io.storage import ArrayStorage
-from zarrfs.engine.native.chains import NativeChain
-from zarrfs.engine.native.library import NativeLibrary, native_library
 from zarrfs.engine.native.write_structures import StepOptionsStructure, WriteStructure
-from zarrfs.engine.parallel import CORES, check_stopped, permitted_threads
+from zarrfs.engine.parallel import check_stopped
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.temporary_files import unique_prefix
@@ -47,15 +46,6 @@ if TYPE_CHECKING:
 __all__ = ["write_natively"]
 
 Array = np.ndarray[Any, Any]
-
-MIN_CHUNKS = 2
-"""Writes of fewer chunks are left to the Python executor, which is as fast, unless the array is sharded."""
-
-MAX_VALUES = 1 << 24
-"""The largest number of chunks or shards of one native write; each takes a byte of memory."""
-
-MAX_ENTRIES = 1 << 20
-"""The largest number of chunks (or inner chunks) along one dimension; each takes about 200 bytes of memory."""
 
 MIN_TASK_NBYTES = 64 << 10
 MIN_TASK_FILES = 8
@@ -71,37 +61,33 @@ MAX_RETURNED = 64
 
 
 def write_natively(
-    storage: ArrayStorage,
-    selection: OrthogonalSelection | CoordinateSelection,
-    values: Array,
-    write_empty: bool,
+    storage: ArrayStorage, projections: ChunkProjections, values: Array, write_empty: bool
 ) -> Generator[Sequence[int]] | None:
-    """Write ``values`` to the selected elements with the native library.
+    """Write ``values`` to the selected elements, whose projections are given, with the native library.
 
     Return None if the library does not support the write. Otherwise return a generator that performs it. It yields the
-    positions, in the order of ``chunk_projections``, of chunks that were not written; the caller writes them before it
+    positions, in the order of the projections, of chunks that were not written; the caller writes them before it
     continues. No lock is held then.
     """
-    library = native_library()
-    if library is None or not isinstance(selection, OrthogonalSelection):
+    if not projections.spans or not _writes_files(storage.store) or storage.access.assumed == "only":
         return None
-    spans = [selector for selector in selection.selectors if isinstance(selector, Span)]
-    if not _writes_files(storage.store) or len(spans) != len(selection.selectors) or not spans:
+    if values.dtype != storage.dtype or projections.count > MAX_NATIVE_VALUES:
         return None
-    if values.dtype != storage.dtype or values.shape != selection.shape or storage.access.assumed == "only":
+    array = native_array(storage)
+    chunks = None if array is None else native_chunks(array, projections)
+    if array is None or chunks is None:
         return None
-    array = native_array(storage, library)
-    if array is None:
+    if (
+        chunks.count > MAX_NATIVE_VALUES
+        or max([len(span.chunks) for span in chunks.spans]) > MAX_NATIVE_ENTRIES
+    ):
         return None
-    counts = [axis.find(s.last) - axis.find(s.start) + 1 for axis, s in zip(array.axes, spans, strict=True)]
-    if max(counts) > MAX_ENTRIES or prod(counts) > MAX_VALUES:
+    if chunks.count < MIN_NATIVE_CHUNKS and not array.native.shard.present:
         return None
-    if prod(counts) < MIN_CHUNKS and not array.native.shard.present:
-        return None
-    encoding = _encoding(storage, array, library)
+    encoding = _encoding(storage, array)
     if encoding is None:
         return None
-    return _execute(_NativeWrite(storage, values, library, array, encoding, spans, write_empty), storage)
+    return _execute(_NativeWrite(storage, values, array, chunks, encoding, write_empty), storage)
 
 
 def _writes_files(store: Store) -> bool:
@@ -133,16 +119,16 @@ class _Encoding(NamedTuple):
 _encodings: WeakKeyDictionary[ArrayStorage, _Encoding | None] = WeakKeyDictionary()
 
 
-def _encoding(storage: ArrayStorage, array: NativeArray, library: NativeLibrary) -> _Encoding | None:
+def _encoding(storage: ArrayStorage, array: NativeArray) -> _Encoding | None:
     """Return the parameters of an array, which are made once, or None if the library cannot encode its chunks."""
     try:
         return _encodings[storage]
     except KeyError:
-        encoding = _encodings[storage] = _make_encoding(storage, array, library)
+        encoding = _encodings[storage] = _make_encoding(storage, array)
         return encoding
 
 
-def _make_encoding(storage: ArrayStorage, array: NativeArray, library: NativeLibrary) -> _Encoding | None:
+def _make_encoding(storage: ArrayStorage, array: NativeArray) -> _Encoding | None:
     # The module loads the codecs of numcodecs, therefore it is imported here.
     from zarrfs.engine.native.encoders import native_writer
 
@@ -151,7 +137,7 @@ def _make_encoding(storage: ArrayStorage, array: NativeArray, library: NativeLib
         return None
     try:
         _ = pipeline.encoder
-        writer = native_writer(library)
+        writer = native_writer(array.library)
     except (CodecError, OSError):  # CodecError: the Python executor raises it.
         return None
     options = []
@@ -173,34 +159,33 @@ class _NativeWrite:
     Attributes:
         structure: the argument of the library's functions.
         writer: the functions of the library.
-        unwritten: one byte per value (chunk or shard), in the order of ``chunk_projections``: 1 if the library must not
+        unwritten: one byte per value (chunk or shard), in the order of the projections: 1 if the library must not
             write it, or could not write it.
-        values: the numbers of the values in each dimension.
+        chunks: the chunks that are written.
     """
 
     def __init__(
         self,
         storage: ArrayStorage,
         data: Array,
-        library: NativeLibrary,
         array: NativeArray,
+        chunks: NativeChunks,
         encoding: _Encoding,
-        spans: Sequence[Span],
         write_empty: bool,
     ) -> None:
-        read = NativeRead(data, library, array, spans)
-        self._read = read  # The structure refers to its memory.
+        native = array.native
+        # Compression takes longer than decompression, so that threads are used for less.
+        threads = native_threads(
+            chunks.count, native.chain.nbytes, chunks.value_count, 3, MIN_TASK_NBYTES, MIN_TASK_FILES
+        )
+        selection = NativeSelection(data, array, chunks, threads)
+        self._selection = selection  # The structure refers to its memory.
         self._encoding = encoding
         self.writer = encoding.writer
-        self.unwritten = read.unread
-        self.values = read.values
+        self.unwritten = selection.flags
+        self.chunks = chunks
         self.structure = structure = WriteStructure()
-        native = array.native
-        structure.read = read.structure
-        structure.read.parts = 1
-        structure.read.stamps = None
-        structure.read.budget_ns = BUDGET_NS
-        structure.read.threads = threads = _threads(native, read)
+        structure.read = selection.structure
         structure.encoders = ctypes.addressof(encoding.writer.encoders)
         for position, options in enumerate(encoding.options):
             structure.options[position] = options
@@ -212,23 +197,12 @@ class _NativeWrite:
         store = storage.store
         structure.durable = isinstance(store, LocalStore) and store.durable
         structure.parts = 1
-        count = len(read.unread)
-        inner_count = prod(native.shard.grid[i] for i in range(data.ndim)) if native.shard.present else 1
-        if native.shard.present and threads > 1 and count < 4 * threads:
-            structure.parts = max(1, min(4 * threads, inner_count))
+        if native.shard.present and threads > 1 and chunks.value_count < 4 * threads:
+            structure.parts = max(1, min(4 * threads, prod(native.shard.grid[: data.ndim])))
 
     def begin(self) -> int:
         """Return the position of the next value."""
         return int(self.structure.next // self.structure.parts)
-
-
-def _threads(native: NativeChain, read: NativeRead) -> int:
-    """Return the number of threads. Compression takes longer than the reading for which ``NativeRead`` decides."""
-    dimensions = read.structure.dimensions
-    inner_count = prod(dimensions[i].entry_count for i in range(len(read.values)))
-    tasks = max(1, inner_count * native.chain.nbytes // MIN_TASK_NBYTES, len(read.unread) // MIN_TASK_FILES)
-    in_memory = max(1, MAX_SCRATCH_NBYTES // (3 * native.chain.nbytes))
-    return permitted_threads(min(CORES, inner_count, tasks, in_memory))
 
 
 def _execute(write: _NativeWrite, storage: ArrayStorage) -> Generator[Sequence[int]]:
@@ -243,7 +217,7 @@ def _execute(write: _NativeWrite, storage: ArrayStorage) -> Generator[Sequence[i
         yield range(count)
         return
     structure.read.directory = directory
-    coords = product(*write.values)
+    coords = product(*write.chunks.values)
     pending: list[tuple[int, ...]] = []
     returned = 0
     try:

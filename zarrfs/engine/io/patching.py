@@ -20,7 +20,7 @@ from zarrfs.engine.codecs.pipeline.scratch import new_chunk
 from zarrfs.engine.codecs.sharding.codec import ShardingCodec
 from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes, flat_boxes
 from zarrfs.engine.indexing.normalized import OrthogonalSelection, Span
-from zarrfs.engine.io.chunk_reading import read_region
+from zarrfs.engine.io.reading import read_region
 from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.io.writing import Parts, encode_chunk, read_chunk, replace_chunk, write_selection
 from zarrfs.engine.stores.base import ValueTooLargeError

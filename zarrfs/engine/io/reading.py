@@ -1,34 +1,64 @@
-"""Execution of reads: each chunk of a ``ReadPlan`` is decoded into the output.
+"""Reading: the chunks of a plan are read from the cache or the store, decoded, and copied into the output.
 
-``planning.py`` decides which chunks are cached and how many threads are used; ``chunk_reading.py`` reads one chunk.
+``planning.py`` decides how each chunk is read. For several chunks of local files ``native_reading.py`` executes the
+plan; this module reads what the native library does not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import closing
+from copy import copy
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from zarrfs.engine.cache import CacheEntry
+from zarrfs.engine.codecs.base import BufferSource, ByteSource, Codec, CodecError, Region
+from zarrfs.engine.codecs.pipeline.chain import raise_located
+from zarrfs.engine.codecs.pipeline.pipeline import CodecPipeline
+from zarrfs.engine.codecs.sharding.codec import ShardingCodec
+from zarrfs.engine.codecs.sharding.fetching import (
+    InnerChunk,
+    PartSource,
+    check_bounds,
+    fetch_ranges,
+    fetch_whole,
+    shard_end,
+)
+from zarrfs.engine.codecs.sharding.layout import ShardLayout
 from zarrfs.engine.indexing.normalized import CoordinateSelection, OrthogonalSelection
-from zarrfs.engine.indexing.projections import ChunkProjection
-from zarrfs.engine.io.chunk_reading import read_chunk
-from zarrfs.engine.io.planning import ReadPlan, plan_read
-from zarrfs.engine.io.prefetching import prefetched_chunks
+from zarrfs.engine.indexing.projections import ChunkProjection, ChunkProjections
+from zarrfs.engine.io.planning import ChunkMethod, ReadPlan, choose_method, plan_box, plan_fetch, plan_read
 from zarrfs.engine.io.storage import ArrayStorage
-from zarrfs.engine.parallel import for_each, limit_threads
-from zarrfs.errors import SelectionError, import_failure
+from zarrfs.engine.parallel import CORES, check_stopped, for_each, limit_threads, permitted_threads
+from zarrfs.engine.stores.base import IMMUTABLE, StoredValue, ValueTooLargeError
+from zarrfs.errors import MissingChunkError, SelectionError
 
-__all__ = ["empty", "execute", "read_into", "read_out", "read_selection"]
+__all__ = ["empty", "execute", "read_box", "read_into", "read_out", "read_region", "read_selection"]
 
 Array = np.ndarray[Any, Any]
 
-MAX_SERIAL_CHUNKS = 64
-MAX_SERIAL_NBYTES = 4 << 20
-"""A read of at most this many chunks and bytes that are all cached is done on the calling thread. Copying takes less
-time than planning a native read, or passing the interpreter lock from thread to thread.
+MAX_ATTEMPTS = 8
+"""The maximum number of attempts to read a chunk in parts, if it is replaced during each of them. After that it is read
+in one request.
 """
+
+# -- selections ------------------------------------------------------------------------------------------------
+
+
+def read_box(storage: ArrayStorage, selection: Sequence[int | slice]) -> Any | None:
+    """Return the elements that integers and slices select, as an array without the dimensions of the integers, or a
+    scalar if all entries are integers. Return None if the expression has to be normalized first; see ``plan_box``.
+    """
+    with limit_threads(storage.access.concurrency):
+        box = plan_box(storage, selection)
+        if box is None:
+            return None
+        out = empty(box.shape, storage)
+        execute(box.plan, out)
+    return out[box.view]
 
 
 def read_selection(storage: ArrayStorage, selection: OrthogonalSelection | CoordinateSelection) -> Array:
@@ -87,18 +117,21 @@ def read_into(
     storage: ArrayStorage,
     selection: OrthogonalSelection | CoordinateSelection,
     out: Array,
-    keep_chunks: bool = True,
-    flat: bool = False,
+    may_cache: bool = True,
+    continues: bool = False,
 ) -> None:
-    """Read the selection into ``out``, an array (or view) of the shape of the read buffer.
+    """Read the selection into ``out``, an array (or view) of the shape of the read buffer and the dtype of the array.
 
-    ``keep_chunks`` and ``flat`` are those of ``plan_read``.
+    With ``may_cache=False`` decoded chunks do not enter the cache. ``continues`` is whether the read is a range of the
+    flat stream, of which the following range is likely to be read next.
     """
     if out.size == 0:
         return
-    plan = plan_read(storage, selection, out.nbytes, keep_chunks, flat)
-    if plan.max_chunks:
-        execute(plan, out)
+    with limit_threads(storage.access.concurrency):
+        execute(plan_read(storage, selection, out.nbytes, may_cache, continues), out)
+
+
+# -- plans -----------------------------------------------------------------------------------------------------
 
 
 def execute(plan: ReadPlan, out: Array) -> None:
@@ -107,37 +140,306 @@ def execute(plan: ReadPlan, out: Array) -> None:
     Raises ChunkDecodeError for a chunk that cannot be decoded, unless ``Access.on_corrupt`` is set, MissingChunkError
     for a missing chunk if ``Access.fill_missing`` is False, and StoreError.
     """
-    storage = plan.storage
-
-    def read(chunk: ChunkProjection) -> None:
-        read_chunk(storage, plan, chunk, out)
-
-    # ctypes and the codec libraries are imported with the first read and not with the package.
-    try:
+    if plan.native is not None and isinstance(plan.chunks, ChunkProjections):
         from zarrfs.engine.io.native_reading import read_natively
-    except OSError as error:
-        raise import_failure(error) from error
 
-    with limit_threads(storage.access.concurrency):
-        if plan.look_up and out.nbytes <= MAX_SERIAL_NBYTES and (cached := _cached_chunks(plan)):
-            for chunk in cached:
-                read(chunk)
-            return
-        native = read_natively(plan, out)
-        if native is None:
-            with prefetched_chunks(plan) as (requested, workers):
-                for_each(lambda chunk: read_chunk(requested, plan, chunk, out), plan.chunks(), workers)
-            return
-        with closing(native):
-            for chunks in native:
-                for_each(read, chunks, plan.workers)
+        with closing(read_natively(plan.native, plan.storage, out)) as unread:
+            for positions in unread:
+                for_each(lambda chunk: _read_chunk(plan, chunk, out), plan.chunks.at(positions), plan.workers)
+    elif plan.prefetched:
+        _execute_prefetched(plan, out)
+    elif plan.workers > 1:
+        for_each(lambda chunk: _read_chunk(plan, chunk, out), plan.chunks, plan.workers)
+    else:
+        for chunk in plan.chunks:
+            check_stopped()
+            _read_chunk(plan, chunk, out)
 
 
-def _cached_chunks(plan: ReadPlan) -> list[ChunkProjection]:
-    """Return the chunks of a small plan if the cache has all of them, in whatever version; otherwise an empty list."""
+def _execute_prefetched(plan: ReadPlan, out: Array) -> None:
+    """Execute a plan for a store with latency. Its event loop sends all requests before the first chunk is decoded.
+
+    Otherwise each request is sent by a thread, which then waits for the response; this takes more processor time.
+    """
     storage = plan.storage
-    if plan.sharded or not 1 < plan.max_chunks <= MAX_SERIAL_CHUNKS or storage.store.concurrency > 1:
-        return []
-    chunks = list(plan.chunks())
-    keys = storage.cache_keys([chunk.chunk_coords for chunk in chunks])
-    return chunks if len(storage.cache.cached_among(keys)) == len(keys) else []
+    workers = plan.workers
+    count = permitted_threads(workers)
+    prefetch = storage.store.prefetch(list(map(storage.key, plan.prefetched)), count) if count > 1 else None
+    if prefetch is None:
+        for_each(lambda chunk: _read_chunk(plan, chunk, out), plan.chunks, workers)
+        return
+    with prefetch as store:
+        prefetched = copy(storage)
+        prefetched.store = store
+        requested = plan._replace(storage=prefetched)
+        for_each(lambda chunk: _read_chunk(requested, chunk, out), plan.chunks, min(count, CORES))
+
+
+# -- one chunk -------------------------------------------------------------------------------------------------
+
+
+def _read_chunk(plan: ReadPlan, chunk: ChunkProjection, out: Array) -> None:
+    """Read what a selection takes from one chunk into ``out``, an array of the shape of the read buffer."""
+    coords, region, local, target, _ = chunk
+    storage = plan.storage
+    access = storage.access
+    codecs = storage.pipeline or storage.pipeline_of(coords)
+    view = out[target] if local is None else np.empty([r.stop - r.start for r in region], storage.dtype)
+    errors: list[CodecError] | None = None if access.on_corrupt is None else []
+    try:
+        if not access.fill_missing:
+            _check_present(storage, chunk, codecs)
+        if plan.bypasses_cache(chunk, codecs.chain) and not codecs.chain.sharded:
+            present = _read_whole(storage, coords, codecs, region, view)
+        else:
+            present = _read_part(plan, chunk, codecs, view, errors)
+    except (CodecError, ValueTooLargeError) as error:
+        codec_error = error if isinstance(error, CodecError) else CodecError(str(error))
+        if errors is None:
+            raise storage.decode_error(coords, codec_error) from error
+        errors.append(codec_error)
+        present = False
+    except MemoryError as error:
+        raise storage.decode_error(coords, CodecError("it does not fit into memory")) from error
+    if not present:
+        view[...] = storage.effective_fill_value
+    if local is not None:
+        out[target] = view[local]
+    for each in errors or ():
+        if access.on_corrupt is not None:
+            access.on_corrupt(storage.decode_error(coords, each))
+
+
+def _read_whole(
+    storage: ArrayStorage, coords: tuple[int, ...], codecs: CodecPipeline, region: Region, view: Array
+) -> bool:
+    """Read a whole chunk with one request, without the cache. Return False if it is missing."""
+    key = storage.key(coords)
+    if codecs.chain.uncompressed:
+        return codecs.decoder.read_uncompressed(lambda memory: storage.store.get_into(key, memory), view)
+    data = storage.store.get_within(key, codecs.chain.max_encoded_size)
+    if data is None:
+        return False
+    if codecs.chain.is_whole(region):
+        codecs.decoder.decode(data, view)
+    else:
+        view[...] = codecs.decoder.decode_to_scratch(data)[region]
+    return True
+
+
+def _read_part(
+    plan: ReadPlan,
+    chunk: ChunkProjection,
+    codecs: CodecPipeline,
+    view: Array,
+    errors: list[CodecError] | None,
+) -> bool:
+    """Read a region of a chunk through the cache. Return False if the chunk is missing.
+
+    If this takes several requests, they all belong to the same version of the chunk: if it is replaced between two
+    requests, the index of the old value would be combined with bytes of the new value. Such a read is repeated.
+    """
+    storage, coords, region = plan.storage, chunk.chunk_coords, chunk.chunk_region
+    may_cache = plan.may_cache(chunk)
+    uses_cache = may_cache or plan.may_be_cached
+    at_once = plan.cache_on_first_read
+    with storage.open_chunk(coords, codecs) as value:
+        if not plan.needs_parts(chunk, codecs.chain):
+            entry = storage.cache_entry(coords, value, may_cache, at_once) if uses_cache else None
+            return read_region(codecs, value, region, view, entry, errors)
+        for _ in range(MAX_ATTEMPTS):
+            stamp = value.stamp()
+            version, is_current = _version_check(storage, value, stamp)
+            if version is None:
+                break
+            if errors is not None:
+                errors.clear()
+            try:
+                entry = storage.cache_entry(coords, value, may_cache, at_once, stamp)
+                present = read_region(codecs, value, region, view, entry, errors)
+            except CodecError:
+                if is_current(version):
+                    raise
+            else:
+                if is_current(version):
+                    return present
+            value.close()
+        # The chunk is missing, the store has no versions, or the chunk keeps changing: use one request.
+        data = value.read()
+    if errors is not None:
+        errors.clear()
+    return data is not None and read_region(codecs, BufferSource(data), region, view, None, errors)
+
+
+def read_region(
+    codecs: CodecPipeline,
+    source: ByteSource,
+    region: Region,
+    out: Array,
+    entry: CacheEntry | None = None,
+    errors: list[CodecError] | None = None,
+) -> bool:
+    """Decode a region of one chunk, or inner chunk, into ``out``, an array of the shape of the region. Raises
+    CodecError.
+
+    The cache entry, if there is one, is used and filled as the planner decides. Return False if the chunk is missing;
+    ``out`` is then unchanged. If ``errors`` is a list, an inner chunk that cannot be decoded reads as missing, and its
+    error is appended.
+    """
+    chain, decoder = codecs.chain, codecs.decoder
+    if chain.sharded:
+        return _read_shard(codecs, source, region, out, entry, errors)
+    if entry is not None:
+        cached = entry.get()
+        if cached is not None:
+            out[...] = cached[region]
+            return True
+    method = choose_method(chain, region, entry)
+    if method is ChunkMethod.PARTIAL:
+        return decoder.decode_region(source, region, out)
+    if method is ChunkMethod.CACHE and entry is not None:
+        array = entry.load(lambda: None if (data := source.read()) is None else decoder.decode(data))
+        if array is None:
+            return False
+        out[...] = array[region]
+        return True
+    data = source.read()
+    if data is None:
+        return False
+    if chain.is_whole(region):
+        decoder.decode(data, out)
+    else:
+        out[...] = decoder.decode_to_scratch(data)[region]
+    return True
+
+
+# -- shards ----------------------------------------------------------------------------------------------------
+
+
+def _read_shard(
+    codecs: CodecPipeline,
+    source: ByteSource,
+    region: Region,
+    out: Array,
+    entry: CacheEntry | None,
+    errors: list[CodecError] | None,
+) -> bool:
+    """Decode a region of a shard, as ``read_region`` does: in the layout of the sharding codec if the codecs before it
+    have views, otherwise through them.
+    """
+    chain = codecs.chain
+    codec, spec = chain.array_bytes_codec, chain.array_bytes_spec
+    assert isinstance(codec, ShardingCodec)
+    if chain.bytes_codecs:
+        # Codecs around a whole shard are rare. Unless they decode in part, the shard is decoded first.
+        opened = codecs.decoder.open_bytes_codecs(source)
+        if opened is None:
+            return False
+        source = opened
+    layout = codec.shard_layout(spec)
+    failing: Codec = codec
+    try:
+        inner = chain.encoded_region(region)
+        if inner is not None and chain.has_views:
+            return _read_inner_chunks(layout, source, inner, chain.encoded_view(out), entry, errors)
+        box = tuple(slice(0, length, 1) for length in spec.shape) if inner is None else inner
+        array = np.empty(tuple(part.stop - part.start for part in box), spec.dtype)
+        if not _read_inner_chunks(layout, source, box, array, entry, errors):
+            return False
+        for array_codec, decoded_spec in reversed(chain.array_codecs):
+            failing = array_codec
+            array = array_codec.decode(array, decoded_spec)
+        out[...] = array[region] if inner is None else array
+    except Exception as error:
+        raise_located(error, failing)
+    return True
+
+
+def _read_inner_chunks(
+    layout: ShardLayout,
+    source: ByteSource,
+    region: Region,
+    out: Array,
+    entry: CacheEntry | None,
+    errors: list[CodecError] | None,
+) -> bool:
+    """Read the inner chunks that a region of a shard intersects. The index is in the cache entry of the shard."""
+
+    def load_index() -> Array | None:
+        return layout.read_index(source)
+
+    index = load_index() if entry is None else entry.child("index").load(load_index)
+    if index is None:
+        return False
+    inner = layout.pipeline
+    chunks: list[InnerChunk] = []
+    for chunk in layout.inner_chunks(index, region):
+        if chunk.is_missing:
+            out[chunk.target] = layout.chunk_spec.fill_value
+            continue
+        if entry is not None and not inner.chain.sharded:
+            cached = entry.cache.get((*entry.key, chunk.coords), entry.stamp)
+            if cached is not None:
+                out[chunk.target] = cached[chunk.region]
+                continue
+        chunks.append(chunk)
+    if not chunks:
+        return True
+    # With high latency the size would cost another request. A truncated shard is then detected by a short response.
+    size = shard_end(index) + layout.index_nbytes if source.high_latency else source.size()
+    if size is None:
+        raise CodecError("the shard was deleted while it was being read")
+    check_bounds(chunks, size, inner.chain.max_encoded_size)
+    fetch = plan_fetch(source, chunks, size - layout.index_nbytes, inner.chain)
+    fetched = (fetch_whole if fetch.whole else fetch_ranges)(source, fetch.at_once) if fetch.at_once else []
+    sources = dict(zip([chunk.coords for chunk in fetch.at_once], fetched, strict=True))
+
+    def read(chunk: InnerChunk) -> None:
+        view = out[chunk.target] if chunk.target else out
+        part = sources.get(chunk.coords) or PartSource(source, chunk.offset, chunk.nbytes)
+        try:
+            below = None if entry is None else entry.child(chunk.coords)
+            present = read_region(inner, part, chunk.region, view, below, errors)
+        except CodecError as error:
+            if errors is None:
+                raise chunk.located(error) from error
+            errors.append(error)
+            present = False
+        if not present:
+            view[...] = layout.chunk_spec.fill_value
+
+    for_each(read, chunks, fetch.workers)
+    return True
+
+
+# -- versions and missing chunks -------------------------------------------------------------------------------
+
+
+def _version_check(
+    storage: ArrayStorage, value: StoredValue, stamp: Hashable
+) -> tuple[Hashable | None, Callable[[Hashable], bool]]:
+    """Return the version of a value with this stamp, and a function that returns whether a version is still current.
+
+    The version is None if the value is missing or the store has no versions.
+    """
+    if stamp is not None:
+        return stamp, value.is_unchanged
+    if storage.access.assumes_unchanged_data:
+        return IMMUTABLE, lambda version: True
+    return value.version(), value.has_version
+
+
+def _check_present(storage: ArrayStorage, chunk: ChunkProjection, codecs: CodecPipeline) -> None:
+    """Raise MissingChunkError if the chunk, or an inner chunk of the requested region, is not stored."""
+    with storage.open_chunk(chunk.chunk_coords, codecs) as value:
+        if value.size() is None:
+            inner = ""
+        else:
+            missing = codecs.decoder.first_missing(value, chunk.chunk_region)
+            if missing is None:
+                return
+            inner = f" inner chunk {missing} of"
+    raise MissingChunkError(
+        f"{storage.where}:{inner} chunk {chunk.chunk_coords} (key {storage.key(chunk.chunk_coords)!r}) is missing; "
+        "open the array with fill_missing=True to read missing chunks as the fill value"
+    )

@@ -211,11 +211,11 @@ class ArrayStorage:
         self,
         coords: tuple[int, ...],
         value: StoredValue,
-        keep: bool,
-        eager: bool = True,
+        may_cache: bool,
+        cache_on_first_read: bool = True,
         current: Hashable = None,
     ) -> CacheEntry:
-        """Return the cache entry of a chunk. ``keep`` and ``eager`` are those of ``CacheEntry``.
+        """Return the cache entry of a chunk. ``may_cache`` and ``cache_on_first_read`` are those of ``CacheEntry``.
 
         Call this before reading the chunk. The entry has the version stamp of that time, so that data older than
         the stamp are never cached under it. ``current`` is ``value.stamp()``, if the caller has asked for it.
@@ -225,8 +225,10 @@ class ArrayStorage:
         stamp = current if is_known else self.access.stamp(value)
         if stamp is None:
             # The version is unknown, so cached data cannot be validated: use none and add none.
-            stamp, keep = object(), False
-        return CacheEntry(self.cache, (token, counts.get(coords, 0), coords), stamp, keep, eager)
+            stamp, may_cache = object(), False
+        return CacheEntry(
+            self.cache, (token, counts.get(coords, 0), coords), stamp, may_cache, cache_on_first_read
+        )
 
     def cache_keys(self, chunks: Iterable[tuple[int, ...]]) -> list[tuple[Hashable, ...]]:
         """Return the keys of the cache entries of chunks. Call this before reading the chunks."""

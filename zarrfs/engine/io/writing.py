@@ -27,14 +27,12 @@ from zarrfs.engine.indexing.axes import RegularAxis
 from zarrfs.engine.indexing.normalized import CoordinateSelection, OrthogonalSelection, Span
 from zarrfs.engine.indexing.projections import (
     ChunkProjection,
-    chunk_projections,
-    count_chunks,
-    select_projections,
+    ChunkProjections,
 )
-from zarrfs.engine.io.chunk_reading import read_region
-from zarrfs.engine.io.planning import MIN_PARALLEL_COMPRESSED_NBYTES, MIN_PARALLEL_UNCOMPRESSED_NBYTES
+from zarrfs.engine.io.reading import read_region
 from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.parallel import CORES, for_each, limit_threads
+from zarrfs.engine.read_limits import MIN_PARALLEL_COMPRESSED_NBYTES, MIN_PARALLEL_UNCOMPRESSED_NBYTES
 from zarrfs.engine.stores.base import ValueCreatedError, ValueTooLargeError
 from zarrfs.errors import ChunkDecodeError, import_failure
 
@@ -67,8 +65,8 @@ def write_selection(
     Chunks that contain only the fill value afterwards are deleted unless ``write_empty`` is set. Raises
     ChunkEncodeError, ChunkDecodeError for the old data of a partially written chunk, and StoreError.
     """
-    count = count_chunks(selection, storage.axes)
-    if values.size == 0 or count == 0:
+    chunks = ChunkProjections(selection, storage.axes)
+    if values.size == 0 or chunks.count == 0:
         return
     # Most programs only read. The modules of the native library are imported when they are needed.
     try:
@@ -83,15 +81,15 @@ def write_selection(
             lambda: _encoded(storage, projection, values[projection.target], write_empty),
         )
 
-    workers = writing_threads(storage) if count > 1 else 1
+    workers = writing_threads(storage) if chunks.count > 1 else 1
     with limit_threads(storage.access.concurrency):
-        native = write_natively(storage, selection, values, write_empty)
-        if native is None or not isinstance(selection, OrthogonalSelection):
-            for_each(write, chunk_projections(selection, storage.axes), workers)
+        native = write_natively(storage, chunks, values, write_empty)
+        if native is None:
+            for_each(write, chunks, workers)
             return
         with closing(native):
             for positions in native:
-                for_each(write, select_projections(selection, storage.axes, positions), workers)
+                for_each(write, chunks.at(positions), workers)
 
 
 def writing_threads(storage: ArrayStorage) -> int:
@@ -279,7 +277,7 @@ def _update_shard(
             except CodecError as error:
                 raise storage.encode_error(projection.chunk_coords, error) from error
 
-    for_each(update_inner_chunk, chunk_projections(box_selection, axes), codec.workers(spec))
+    for_each(update_inner_chunk, ChunkProjections(box_selection, axes), codec.workers(spec))
     return None if shard.empty and not write_empty else codec.assemble(shard, spec)
 
 

@@ -9,12 +9,6 @@
 
 #include "native.h"
 
-/* A value of at most this size is read whole, even if only some of its blocks are decoded. */
-#define MAX_SMALL_VALUE (48 << 10)
-/* If a chunk has more ranges, the library unshuffles all elements in less time than single ones are collected. The
- * contexts of zstd, which are created once here, are worth more than that. */
-#define MIN_NBYTES_PER_RANGE 64
-
 #define MAX_BLOCKS 2048
 #define FIRST_NBYTES 1024
 
@@ -121,7 +115,8 @@ int read_blosc_elements(struct worker *worker, const unsigned char *data, int64_
     unsigned char *decoded = reserve(&worker->blocks, (size_t)blosc.blocksize);
     if (!decoded || begin_collection(worker, box, strides, &collection)) return 1;
     int64_t count = collection.ranges.nbytes / collection.ranges.span;
-    if (blosc.format == FORMAT_LZ4 && count > nbytes / MIN_NBYTES_PER_RANGE) return 1;
+    /* The contexts of zstd, which are created once here, are worth more than unshuffling all elements. */
+    if (blosc.format == FORMAT_LZ4 && count > nbytes / worker->read->limits->min_per_range) return 1;
     for (int64_t block = 0; block < blosc.count; block++) {
         int64_t offset = load_le32(blosc.offsets + 4 * block);
         if (offset < BLOSC_HEADER || offset >= blosc.cbytes ||
@@ -276,7 +271,7 @@ static int read_blocks(struct worker *worker, const struct source *source, const
 int read_blosc_partially(struct worker *worker, const struct source *source, const struct ranges *ranges,
                          const struct box *box, const int64_t *strides, struct source *whole) {
     *whole = *source;
-    if (!source->memory && source->size <= MAX_SMALL_VALUE) {
+    if (!source->memory && source->size <= worker->read->limits->max_small_value) {
         unsigned char *encoded = reserve(&worker->encoded, (size_t)source->size);
         if (!encoded || fetch(source, 0, source->size, encoded)) return -1;
         whole->memory = encoded;

@@ -22,11 +22,9 @@ from zarrfs.engine.native.structures import (
     ChainStructure,
     ShardStructure,
 )
+from zarrfs.engine.read_limits import MAX_WHOLE_NBYTES
 
 __all__ = ["NativeChain", "native_chain"]
-
-MAX_CHUNK_NBYTES = 256 << 20
-"""Larger chunks are left to the Python executor, which never decodes them whole."""
 
 BOOL, COPY = 1, 0
 """Conversions of elements (``ELEMENT_...``). The others are the number of bytes that are reversed."""
@@ -95,7 +93,7 @@ def _translate(
         or chain.max_encoded_size is None
     ):
         return None
-    if not 0 < nbytes <= MAX_CHUNK_NBYTES:
+    if not 0 < nbytes <= MAX_WHOLE_NBYTES:
         return None
     axes = _stored_axes(tuple(range(ndim)), [codec for codec, _ in chain.array_codecs])
     if axes is None:

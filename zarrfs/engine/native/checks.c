@@ -54,6 +54,7 @@ static int check_dimension(const struct zarrfs_read *read, int d) {
 int zarrfs_check(const struct zarrfs_read *read) {
     int64_t values = 1, cells = 16, tasks;
     if (check_chain(read->chain) || read->parts < 1 || read->next < 0) return -1;
+    if (read->limits->min_rest < 1 || read->limits->max_piece < 1 || read->limits->min_per_range < 1) return -1;
     if (read->kept && (!read->stamps || read->shard->present)) return -1;
     if (read->parts > 1 && (!read->stamps || !read->shard->present)) return -1;
     if (read->separator != '/' && read->separator != '.') return -1;

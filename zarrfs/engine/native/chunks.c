@@ -3,15 +3,6 @@
 
 #include "native.h"
 
-/* Ranges of decoded bytes that are closer are read as one: a second request costs more. As in bytes.py. */
-#define COALESCING_GAP (6 << 10)
-/* Smaller chunks are read and decoded whole. */
-#define MIN_PARTIAL_NBYTES (16 << 10)
-#define MIN_PARTIAL_COMPRESSED_NBYTES (64 << 10)
-/* Uncompressed bytes are read in pieces of about this size, so that they are still in the cache of the processor when
- * they are copied. */
-#define MAX_PIECE_NBYTES (512 << 10)
-
 /* The number of bytes from the first to the last element of a box. */
 static int64_t box_span(const struct zarrfs_chain *chain, const struct box *box, const int64_t *strides) {
     int64_t span = chain->itemsize;
@@ -33,9 +24,9 @@ static int read_pieces(struct worker *worker, const struct source *source, const
     int64_t span = box_span(chain, box, strides), outer = 0, d = 0;
     while (outer < chain->ndim && box->length[chain->axes[outer]] == 1) outer++;
     struct box piece = *box;
-    if (span > MAX_PIECE_NBYTES && outer < chain->ndim) {
+    if (span > read->limits->max_piece && outer < chain->ndim) {
         d = chain->axes[outer];
-        int64_t stride = strides[d] * box->step[d], count = MAX_PIECE_NBYTES / stride;
+        int64_t stride = strides[d] * box->step[d], count = read->limits->max_piece / stride;
         if (count >= box->length[d]) count = box->length[d] - 1;
         if (count < 1) count = 1;
         for (int64_t low = 0; low < box->length[d]; low += count) {
@@ -47,7 +38,7 @@ static int read_pieces(struct worker *worker, const struct source *source, const
         return 0;
     }
     struct ranges ranges;
-    find_ranges(chain, box, strides, COALESCING_GAP, &ranges);
+    find_ranges(chain, box, strides, read->limits->gap, &ranges);
     unsigned char *target = reserve(&worker->decoded, (size_t)span);
     if (!target || fetch_ranges(source, 0, &ranges, ranges.first, target)) return -1;
     for (d = 0; d < chain->ndim; d++) piece.start[d] = 0;
@@ -156,12 +147,12 @@ int read_chunk_partially(struct worker *worker, const struct source *source, con
     const struct zarrfs_chain *chain = read->chain;
     int is_blosc = chain->step_count == 1 && chain->steps[0] == STEP_BLOSC;
     if (chain->n5 || (chain->step_count && !is_blosc) || !is_partial(read, box)) return 1;
-    if (chain->nbytes < (is_blosc ? MIN_PARTIAL_COMPRESSED_NBYTES : MIN_PARTIAL_NBYTES)) return 1;
+    if (chain->nbytes < (is_blosc ? read->limits->min_partial_compressed : read->limits->min_partial)) return 1;
     int64_t strides[MAX_NDIM];
     struct ranges ranges;
     chunk_strides(chain, chain->shape, strides);
-    find_ranges(chain, box, strides, COALESCING_GAP, &ranges);
-    if (ranges.nbytes > chain->nbytes - chain->nbytes / 8) return 1;
+    find_ranges(chain, box, strides, read->limits->gap, &ranges);
+    if (ranges.nbytes > chain->nbytes - chain->nbytes / read->limits->min_rest) return 1;
     if (!is_blosc) {
         if (source->memory) return 1; /* copied from there */
         return source->size == chain->nbytes ? read_pieces(worker, source, box, strides) : -1;

@@ -48,7 +48,6 @@ static int decode_zstd(struct worker *worker, const struct zarrfs_functions *fun
 /* -- the beginning of a zstd frame ------------------------------------------------------------------------------- */
 
 #define ZSTD_MAGIC 0xFD2FB528u
-#define ZSTD_MAX_BLOCK (128 << 10)
 
 /* Check that the data is one frame of `nbytes` bytes without a checksum and a dictionary, whose blocks end with the
  * data: damage that only the end of the frame would show is found without decoding it. */
@@ -76,7 +75,7 @@ static int check_zstd_frame(const unsigned char *data, int64_t size, int64_t nby
 
 int decode_zstd_begin(struct worker *worker, const unsigned char *data, int64_t size, int64_t nbytes, int64_t needed) {
     const struct zarrfs_functions *functions = worker->read->functions;
-    if (nbytes - needed < ZSTD_MAX_BLOCK || !functions->zstd_continue) return 1;
+    if (nbytes - needed < worker->read->limits->min_skipped || !functions->zstd_continue) return 1;
     if (check_zstd_frame(data, size, nbytes)) return 1;
     unsigned char *out = reserve(&worker->decoded, (size_t)nbytes);
     if (!out || (!worker->zstd && !(worker->zstd = functions->zstd_create_context()))) return 1;

@@ -16,7 +16,7 @@
 
 /* The version of the structures and functions below; structures.py has the same number. */
 #ifndef ZARRFS_NATIVE_VERSION
-#define ZARRFS_NATIVE_VERSION 8
+#define ZARRFS_NATIVE_VERSION 9
 #endif
 
 #define ZARRFS_EXPORT __attribute__((visibility("default")))
@@ -85,6 +85,20 @@ struct zarrfs_shard {
     int64_t grid[MAX_NDIM]; /* inner chunks per shard */
 };
 
+/* The thresholds, all in bytes. They are those of read_limits.py: nothing is decided here. */
+struct zarrfs_limits {
+    int64_t gap;                   /* ranges of a chunk that are closer are read as one */
+    int64_t min_partial;           /* smaller uncompressed chunks are read whole */
+    int64_t min_partial_compressed; /* smaller compressed chunks are decoded whole */
+    int64_t min_rest;              /* a chunk is decoded whole if less than 1 / min_rest of it is not needed */
+    int64_t max_piece;             /* uncompressed bytes are read in pieces of about this size */
+    int64_t max_small_value;       /* a file of at most this size is read with one request */
+    int64_t min_skipped;           /* what has to follow the beginning of a zstd frame that is decoded alone */
+    int64_t min_per_range;         /* of chunks with more ranges all elements are unshuffled */
+    int64_t inner_gap;             /* inner chunks that are closer are read as one */
+    int64_t max_request;           /* as long as they have at most this size together */
+};
+
 /* The chunks that a selection intersects in one dimension. The selection is the product of the dimensions.
  *
  * Entry i is the elements start[i], start[i] + step, ... (length[i] of them) of chunk number chunk[i]; they are
@@ -104,6 +118,7 @@ struct zarrfs_read {
     const struct zarrfs_functions *functions;
     const struct zarrfs_chain *chain;
     const struct zarrfs_shard *shard;
+    const struct zarrfs_limits *limits;
     /* Names are relative to an open directory: head, then the numbers with the separator before each of them, except
      * before the first one if head is empty. */
     const char *head;
@@ -134,8 +149,8 @@ struct zarrfs_read {
 
 /* Return ZARRFS_NATIVE_VERSION. */
 ZARRFS_EXPORT int zarrfs_native_version(void);
-/* Return the sizes of zarrfs_read, zarrfs_chain, zarrfs_shard, zarrfs_dimension and zarrfs_functions. */
-ZARRFS_EXPORT void zarrfs_structure_sizes(int64_t sizes[5]);
+/* Return the sizes of zarrfs_read, zarrfs_chain, zarrfs_shard, zarrfs_dimension, zarrfs_functions and zarrfs_limits. */
+ZARRFS_EXPORT void zarrfs_structure_sizes(int64_t sizes[6]);
 /* Check the descriptions against each other: 0, or -1 if a copy could leave a buffer. */
 ZARRFS_EXPORT int zarrfs_check(const struct zarrfs_read *read);
 /* Execute tasks until none is left (return 0) or the budget is used up (return 1; call again to continue). No thread

@@ -13,12 +13,13 @@
 
 int zarrfs_native_version(void) { return ZARRFS_NATIVE_VERSION; }
 
-void zarrfs_structure_sizes(int64_t sizes[5]) {
+void zarrfs_structure_sizes(int64_t sizes[6]) {
     sizes[0] = sizeof(struct zarrfs_read);
     sizes[1] = sizeof(struct zarrfs_chain);
     sizes[2] = sizeof(struct zarrfs_shard);
     sizes[3] = sizeof(struct zarrfs_dimension);
     sizes[4] = sizeof(struct zarrfs_functions);
+    sizes[5] = sizeof(struct zarrfs_limits);
 }
 
 /* -- tasks ------------------------------------------------------------------------------------------------------- */

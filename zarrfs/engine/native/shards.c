@@ -4,10 +4,6 @@
 
 #include "native.h"
 
-/* Inner chunks that are closer are read in one request. One request reads at most this much, so that the bytes are still
- * in the cache of the processor when they are decoded, or one inner chunk. */
-#define COALESCING_GAP (64 << 10)
-#define MAX_REQUEST_NBYTES (256 << 10)
 #define MISSING UINT64_MAX
 
 /* One requested inner chunk: where it is in the file, and its number among those that are requested of the shard. */
@@ -96,10 +92,10 @@ static int read_inner_chunks(struct worker *worker, const struct source *file, c
             i++;
             continue;
         }
-        for (; next < count && inner[next].offset <= end + COALESCING_GAP; next++) {
+        for (; next < count && inner[next].offset <= end + read->limits->inner_gap; next++) {
             int64_t other_end = inner[next].offset + inner[next].nbytes;
             if (other_end > end) {
-                if (other_end - start > MAX_REQUEST_NBYTES) break;
+                if (other_end - start > read->limits->max_request) break;
                 end = other_end;
             }
         }

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from ctypes import Structure, c_char_p, c_int32, c_int64, c_void_p
 
+from zarrfs.engine.read_limits import (
+    INNER_CHUNK_GAP,
+    MAX_PIECE_NBYTES,
+    MAX_REQUEST_NBYTES,
+    MAX_SMALL_VALUE_NBYTES,
+    MIN_NBYTES_PER_RANGE,
+    MIN_SKIPPED_NBYTES,
+    NATIVE_DECODING,
+)
+
 __all__ = [
     "DECODERS",
+    "LIMITS",
     "MAX_NDIM",
     "MAX_STEPS",
     "STRUCTURES",
@@ -13,11 +24,12 @@ __all__ = [
     "ChainStructure",
     "DimensionStructure",
     "FunctionsStructure",
+    "LimitsStructure",
     "ReadStructure",
     "ShardStructure",
 ]
 
-VERSION = 8
+VERSION = 9
 MAX_NDIM = 16
 MAX_STEPS = 4
 
@@ -84,6 +96,41 @@ class ShardStructure(Structure):
     ]
 
 
+class LimitsStructure(Structure):
+    """The thresholds of a read."""
+
+    _fields_ = [
+        (name, c_int64)
+        for name in (
+            "gap",
+            "min_partial",
+            "min_partial_compressed",
+            "min_rest",
+            "max_piece",
+            "max_small_value",
+            "min_skipped",
+            "min_per_range",
+            "inner_gap",
+            "max_request",
+        )
+    ]
+
+
+LIMITS = LimitsStructure(
+    NATIVE_DECODING.gap,
+    NATIVE_DECODING.min_nbytes,
+    NATIVE_DECODING.min_compressed_nbytes,
+    round(1 / (1 - NATIVE_DECODING.max_fraction)),
+    MAX_PIECE_NBYTES,
+    MAX_SMALL_VALUE_NBYTES,
+    MIN_SKIPPED_NBYTES,
+    MIN_NBYTES_PER_RANGE,
+    INNER_CHUNK_GAP,
+    MAX_REQUEST_NBYTES,
+)
+"""The thresholds of ``read_limits.py`` for the native library."""
+
+
 class DimensionStructure(Structure):
     """The chunks that the selection intersects in one dimension."""
 
@@ -107,6 +154,7 @@ class ReadStructure(Structure):
         ("functions", c_void_p),
         ("chain", c_void_p),
         ("shard", c_void_p),
+        ("limits", c_void_p),
         ("head", c_char_p),
         ("directory", c_int32),
         ("separator", c_int32),
@@ -129,5 +177,12 @@ class ReadStructure(Structure):
     ]
 
 
-STRUCTURES = (ReadStructure, ChainStructure, ShardStructure, DimensionStructure, FunctionsStructure)
+STRUCTURES = (
+    ReadStructure,
+    ChainStructure,
+    ShardStructure,
+    DimensionStructure,
+    FunctionsStructure,
+    LimitsStructure,
+)
 """In the order of ``zarrfs_structure_sizes``, which is compared with their sizes when the library is loaded."""

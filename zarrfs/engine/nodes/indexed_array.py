@@ -21,8 +21,7 @@ from zarrfs.engine.indexing.selections import (
     vectorized_selection,
 )
 from zarrfs.engine.io.access import Access
-from zarrfs.engine.io.boxes import read_box
-from zarrfs.engine.io.reading import read_out, read_selection
+from zarrfs.engine.io.reading import read_box, read_out, read_selection
 from zarrfs.engine.io.storage import ArrayStorage
 from zarrfs.engine.io.writing import write_selection
 from zarrfs.engine.model import ArraySpec

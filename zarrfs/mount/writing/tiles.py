@@ -15,7 +15,7 @@ import numpy as np
 from zarrfs.engine.indexing.axes import Axis
 from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes, flat_boxes
 from zarrfs.engine.indexing.normalized import OrthogonalSelection, Span
-from zarrfs.engine.indexing.projections import chunk_projections
+from zarrfs.engine.indexing.projections import ChunkProjections
 from zarrfs.engine.io.patching import shard_codec
 from zarrfs.engine.io.storage import ArrayStorage
 
@@ -157,7 +157,7 @@ def tile_parts(
         mask = None if elements.mask is None else arranged(elements.mask)
         spans = tuple(Span(box[i].start, 1, box[i].stop - box[i].start) for i in positions)
         selection = OrthogonalSelection(spans, view.shape[:-1], (slice(None),) * ndim)
-        for projection in chunk_projections(selection, axes):
+        for projection in ChunkProjections(selection, axes):
             begin = tuple(axis.begin(c) for axis, c in zip(axes, projection.chunk_coords, strict=True))
             yield TilePart(
                 projection.chunk_coords,

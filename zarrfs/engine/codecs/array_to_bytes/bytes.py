@@ -31,12 +31,10 @@ from zarrfs.engine.codecs.base import (
 )
 from zarrfs.engine.codecs.configuration import check_keys, choice
 from zarrfs.engine.codecs.limits import check_size
+from zarrfs.engine.read_limits import PYTHON_DECODING
 from zarrfs.errors import MetadataError
 
 __all__ = ["BytesCodec"]
-
-COALESCING_GAP = 16 << 10
-"""Runs closer than this many bytes are read in one range: a second request costs more than the gap."""
 
 SMALL_BITS = {
     "int2": 2,
@@ -150,7 +148,7 @@ def _plan_runs(bounds: tuple[tuple[int, int], ...], shape: tuple[int, ...], item
     # From the last dimension outwards, join runs that are close together to one span of bytes.
     span = itemsize
     joined = len(lengths)
-    while joined and (lengths[joined - 1] == 1 or strides[joined - 1] - span <= COALESCING_GAP):
+    while joined and (lengths[joined - 1] == 1 or strides[joined - 1] - span <= PYTHON_DECODING.gap):
         joined -= 1
         span += (lengths[joined] - 1) * strides[joined]
     base = sum(start * stride for (start, _), stride in zip(bounds, strides, strict=True))

@@ -22,10 +22,10 @@ from zarrfs.engine.codecs.base import (
     ChunkSpec,
     Codec,
     CodecError,
-    InnerChunkReader,
     Region,
 )
 from zarrfs.engine.codecs.limits import intermediate_limit
+from zarrfs.engine.read_limits import MAX_WHOLE_NBYTES, PYTHON_DECODING
 from zarrfs.engine.stores.base import ValueTooLargeError
 from zarrfs.errors import MetadataError, StoreError, ZarrError
 
@@ -33,25 +33,9 @@ __all__ = ["CodecChain", "RegionCodec", "raise_located"]
 
 Array = np.ndarray[Any, Any]
 
-MIN_PARTIAL_NBYTES = 16 << 10
-MIN_PARTIAL_COMPRESSED_NBYTES = 1 << 20
-"""Smaller chunks, uncompressed and compressed, are decoded whole: partial decoding costs more than it saves."""
-
-MAX_WHOLE_NBYTES = 256 << 20
-"""Larger chunks are decoded in part where that is possible, even if they are read repeatedly."""
-
 
 class RegionCodec(ArrayBytesCodec):
-    """An array->bytes codec that stores inner chunks, and decodes a region directly into an output array."""
-
-    def read_region(
-        self, source: ByteSource, region: Region, spec: ChunkSpec, out: Array, reader: InnerChunkReader
-    ) -> bool:
-        """Decode ``region`` into ``out`` (of the region's shape). Return False when the value is missing.
-
-        ``reader`` reads each inner chunk, from the cache or from its part of the source.
-        """
-        raise NotImplementedError
+    """An array->bytes codec that stores inner chunks, which are encoded one by one."""
 
     def encode_parts(self, array: Array, spec: ChunkSpec, keep_filled: bool = False) -> list[Buffer]:
         """Encode as ``encode`` does, to parts that the caller concatenates.
@@ -187,11 +171,12 @@ class CodecChain:
     def prefers_partial(self, region: Region) -> bool:
         """Return whether decoding only the region costs less than decoding the whole chunk."""
         nbytes = self.nbytes
-        if not self.supports_partial or nbytes is None or nbytes < MIN_PARTIAL_NBYTES:
+        if not self.supports_partial or nbytes is None or nbytes < PYTHON_DECODING.min_nbytes:
             return False
         if not self.compressed or nbytes > MAX_WHOLE_NBYTES:
             return True
-        return nbytes >= MIN_PARTIAL_COMPRESSED_NBYTES and self.span(region) * 2 <= nbytes
+        limits = PYTHON_DECODING
+        return nbytes >= limits.min_compressed_nbytes and self.span(region) <= limits.max_fraction * nbytes
 
     def encoded_region(self, region: Region) -> Region | None:
         """Return the region that the array->bytes codec must decode, or None if it must decode the whole chunk."""

@@ -17,7 +17,6 @@ from zarrfs.engine.codecs.base import (
     ByteSource,
     Codec,
     CodecError,
-    InnerChunkReader,
     Region,
 )
 from zarrfs.engine.codecs.limits import bounded, variable_limit
@@ -181,39 +180,6 @@ class ChunkDecoder:
 
     # -- inner chunks ------------------------------------------------------------------------------------------
 
-    def read_inner_chunks(
-        self, source: ByteSource, region: Region, out: Array, reader: InnerChunkReader
-    ) -> bool:
-        """Decode ``region`` of a ``sharded`` chunk into ``out``; ``reader`` reads each inner chunk.
-
-        Return False when the chunk is missing; ``out`` is then unchanged.
-        """
-        codec = self._region_codec()
-        if self.chain.bytes_codecs:
-            # Codecs around a whole shard are rare. Unless they decode in part, the shard is decoded first.
-            opened = self._open_bytes_codecs(source)
-            if opened is None:
-                return False
-            source = opened
-        chain = self.chain
-        try:
-            inner = chain.encoded_region(region)
-            if inner is not None and chain.has_views:
-                return codec.read_region(
-                    source, inner, chain.array_bytes_spec, chain.encoded_view(out), reader
-                )
-            whole = tuple(slice(0, length, 1) for length in chain.array_bytes_spec.shape)
-            box = whole if inner is None else inner
-            array = np.empty(tuple(part.stop - part.start for part in box), chain.array_bytes_spec.dtype)
-            if not codec.read_region(source, box, chain.array_bytes_spec, array, reader):
-                return False
-            for array_codec, spec in self._array_codecs:
-                array = array_codec.decode(array, spec)
-            out[...] = array[region] if inner is None else array
-        except Exception as error:
-            raise_located(error, codec)
-        return True
-
     def first_missing(self, source: ByteSource, region: Region) -> tuple[int, ...] | None:
         """Return the coordinates of the first inner chunk that ``region`` intersects and that is not stored.
 
@@ -222,7 +188,7 @@ class ChunkDecoder:
         if not self.chain.sharded:
             return None
         codec = self._region_codec()
-        opened = self._open_bytes_codecs(source) if self.chain.bytes_codecs else source
+        opened = self.open_bytes_codecs(source) if self.chain.bytes_codecs else source
         inner = self.chain.encoded_region(region)
         whole = tuple(slice(0, length, 1) for length in self.chain.array_bytes_spec.shape)
         if opened is None:
@@ -238,7 +204,7 @@ class ChunkDecoder:
             raise TypeError(f"codec {codec.name!r} has no inner chunks")
         return codec
 
-    def _open_bytes_codecs(self, source: ByteSource) -> ByteSource | None:
+    def open_bytes_codecs(self, source: ByteSource) -> ByteSource | None:
         """Return a source of what the bytes->bytes codecs decode to, or None when the value is missing."""
         codec: Codec = self.chain.array_bytes_codec
         try:

@@ -28,7 +28,7 @@ value are omitted.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any, ClassVar, Self
 
@@ -41,39 +41,30 @@ from zarrfs.engine.codecs.base import (
     ChunkSpec,
     Codec,
     CodecError,
-    InnerChunkReader,
     Region,
 )
 from zarrfs.engine.codecs.fill_values import is_filled
 from zarrfs.engine.codecs.pipeline.chain import RegionCodec
-from zarrfs.engine.codecs.pipeline.pipeline import CodecPipeline
 from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
 from zarrfs.engine.codecs.sharding.encoding import OpenShard
 from zarrfs.engine.codecs.sharding.fetching import (
     InnerChunk,
     PartSource,
     check_bounds,
-    fetch_inner_chunks,
-    shard_end,
 )
 from zarrfs.engine.codecs.sharding.layout import ShardLayout
 from zarrfs.engine.json_checks import MAX_RANK
 from zarrfs.engine.parallel import CORES, for_each
+from zarrfs.engine.read_limits import MIN_PARALLEL_INNER_NBYTES
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.text import short_repr
 
-__all__ = ["ShardingCodec", "UncachedReader"]
+__all__ = ["ShardingCodec"]
 
 Array = np.ndarray[Any, Any]
 
-MIN_PARALLEL_DECODED_NBYTES = 128 << 10
-"""Smaller inner chunks are decoded on one thread: distributing them costs more than it saves."""
-
 MIN_PARALLEL_ENCODED_NBYTES = 32 << 10
 """Smaller inner chunks are compressed on one thread. The limit is lower because compression is slower."""
-
-MAX_CONCURRENT_READS = 32
-"""Threads for reading parts of inner chunks if each request needs a network round trip, in which a thread waits."""
 
 
 class ShardingCodec(RegionCodec):
@@ -169,58 +160,6 @@ class ShardingCodec(RegionCodec):
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    def read_region(
-        self, source: ByteSource, region: Region, spec: ChunkSpec, out: Array, reader: InnerChunkReader
-    ) -> bool:
-        layout = self.shard_layout(spec)
-        index = reader.index(lambda: layout.read_index(source))
-        if index is None:
-            return False
-        chunks: list[InnerChunk] = []
-        inner = layout.pipeline
-        for chunk in layout.inner_chunks(index, region):
-            if chunk.is_missing:
-                out[chunk.target] = spec.fill_value
-                continue
-            if not inner.chain.sharded:
-                cached = reader.cached(chunk.coords)
-                if cached is not None:
-                    out[chunk.target] = cached[chunk.region]
-                    continue
-            chunks.append(chunk)
-        if not chunks:
-            return True
-        # With high latency the size would cost another request. A truncated shard is then detected by a short response.
-        size = shard_end(index) + layout.index_nbytes if source.high_latency else source.size()
-        if size is None:
-            raise CodecError("the shard was deleted while it was being read")
-        check_bounds(chunks, size, inner.chain.max_encoded_size)
-        sources = fetch_inner_chunks(source, chunks, size, layout.index_nbytes, inner.chain)
-
-        def read(job: tuple[InnerChunk, ByteSource]) -> None:
-            chunk, chunk_source = job
-            view = out[chunk.target] if chunk.target else out
-            try:
-                if not reader.read(inner, chunk.coords, chunk_source, chunk.region, view):
-                    view[...] = spec.fill_value
-            except CodecError as error:
-                raise _located(error, chunk) from error
-
-        if len(chunks) == 1:
-            read((chunks[0], sources[0]))
-        else:
-            for_each(read, zip(chunks, sources, strict=True), self._readers(layout, source, sources))
-        return True
-
-    @staticmethod
-    def _readers(layout: ShardLayout, source: ByteSource, sources: Sequence[ByteSource]) -> int:
-        """Return the number of threads for reading the inner chunks whose sources are given."""
-        if source.high_latency and any(isinstance(part, PartSource) for part in sources):
-            return MAX_CONCURRENT_READS
-        nbytes = layout.chunk_spec.nbytes
-        parallel = nbytes is not None and nbytes >= MIN_PARALLEL_DECODED_NBYTES
-        return CORES if parallel else 1
-
     def first_missing(self, source: ByteSource, region: Region, spec: ChunkSpec) -> tuple[int, ...] | None:
         layout = self.shard_layout(spec)
         index = layout.read_index(source)
@@ -237,14 +176,36 @@ class ShardingCodec(RegionCodec):
         return None
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> Array:
-        out = np.empty(spec.shape, spec.dtype)
         whole = tuple(slice(0, n, 1) for n in spec.shape)
-        self.read_region(BufferSource(data), whole, spec, out, UncachedReader())
-        return out
+        array = self.decode_region(BufferSource(data), whole, spec)
+        assert array is not None
+        return array
 
     def decode_region(self, source: ByteSource, region: Region, spec: ChunkSpec) -> Array | None:
+        """Decode each inner chunk of the region whole. Reads of arrays decode parts, and use the cache; see
+        ``zarrfs.engine.io.reading``.
+        """
+        layout = self.shard_layout(spec)
+        index = layout.read_index(source)
+        size = source.size()
+        if index is None or size is None:
+            return None
         out = np.empty(tuple(part.stop - part.start for part in region), spec.dtype)
-        return out if self.read_region(source, region, spec, out, UncachedReader()) else None
+        out[...] = spec.fill_value
+        chunks = [chunk for chunk in layout.inner_chunks(index, region) if not chunk.is_missing]
+        check_bounds(chunks, size, layout.pipeline.chain.max_encoded_size)
+
+        def decode(chunk: InnerChunk) -> None:
+            try:
+                data = PartSource(source, chunk.offset, chunk.nbytes).read()
+                if data is None:
+                    raise CodecError("the shard was deleted while it was being read")
+                out[chunk.target] = layout.pipeline.decoder.decode(data)[chunk.region]
+            except CodecError as error:
+                raise chunk.located(error) from error
+
+        for_each(decode, chunks, self.workers(spec))
+        return out
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -270,7 +231,7 @@ class ShardingCodec(RegionCodec):
         layout = self.shard_layout(spec)
         nbytes = layout.chunk_spec.nbytes
         min_nbytes = (
-            MIN_PARALLEL_ENCODED_NBYTES if layout.pipeline.chain.compressed else MIN_PARALLEL_DECODED_NBYTES
+            MIN_PARALLEL_ENCODED_NBYTES if layout.pipeline.chain.compressed else MIN_PARALLEL_INNER_NBYTES
         )
         return CORES if nbytes is not None and nbytes >= min_nbytes else 1
 
@@ -285,43 +246,6 @@ class ShardingCodec(RegionCodec):
         return shard.parts(
             layout.index_pipeline.encoder.encode, layout.index_nbytes, self.index_location == "start"
         )
-
-
-class UncachedReader:
-    """An InnerChunkReader that caches nothing."""
-
-    def index(self, load: Callable[[], Array | None]) -> Array | None:
-        return load()
-
-    def cached(self, coords: tuple[int, ...]) -> None:
-        return None
-
-    def read(
-        self,
-        codecs: CodecPipeline,
-        coords: tuple[int, ...],
-        source: ByteSource,
-        region: Region,
-        out: Array,
-    ) -> bool:
-        decoder = codecs.decoder
-        if codecs.chain.sharded:
-            return decoder.read_inner_chunks(source, region, out, self)
-        if codecs.chain.is_whole(region):
-            data = source.read()
-            if data is None:
-                return False
-            decoder.decode(data, out)
-            return True
-        return decoder.decode_region(source, region, out)
-
-
-def _located(error: CodecError, chunk: InnerChunk) -> CodecError:
-    located = CodecError(
-        f"inner chunk {chunk.coords} at bytes {chunk.offset}+{chunk.nbytes} of the shard: {error}"
-    )
-    located.located = True
-    return located
 
 
 def _view_index(slices: Iterable[slice]) -> Any:

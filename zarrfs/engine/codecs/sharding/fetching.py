@@ -1,9 +1,4 @@
-"""Fetching inner chunks of a shard: bounds, strategy, and byte ranges.
-
-Nearby inner chunks are fetched in one range. When most of a shard is requested it is fetched whole. Large inner chunks
-that can be decoded in part are not fetched here; their codecs request the ranges that they need. If each request needs
-a network round trip, larger inner chunks are fetched whole, so that a read needs fewer requests.
-"""
+"""Fetching inner chunks of a shard: bounds, the whole shard, or byte ranges. The planner of reads decides which."""
 
 from __future__ import annotations
 
@@ -13,28 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zarrfs.engine.codecs.base import Buffer, BufferSource, ByteRange, ByteSource, CodecError, Region
-from zarrfs.engine.codecs.pipeline.chain import CodecChain
+from zarrfs.engine.read_limits import INNER_CHUNK_GAP
 
-__all__ = ["MISSING", "InnerChunk", "PartSource", "check_bounds", "fetch_inner_chunks", "shard_end"]
+__all__ = ["MISSING", "InnerChunk", "PartSource", "check_bounds", "fetch_ranges", "fetch_whole", "shard_end"]
 
 Array = np.ndarray[Any, Any]
 
 MISSING = 2**64 - 1
 """Offset and size in the index of an inner chunk that is not stored."""
-
-COALESCING_GAP = 64 << 10
-"""Inner chunks closer than this many bytes are fetched in one range: a second request costs more than the gap."""
-
-MIN_REMOTE_PART_NBYTES = 256 << 10
-"""Smaller inner chunks are fetched whole from stores with high latency."""
-
-MAX_REMOTE_WHOLE_NBYTES = 2 << 20
-"""Compressed inner chunks up to this size are fetched whole from stores with high latency: decoding a part of one needs
-at least two requests, one after the other.
-"""
-
-WHOLE_SHARE = 0.7
-"""When at least this share of a shard's bytes is requested, the shard is fetched whole."""
 
 
 class InnerChunk(NamedTuple):
@@ -57,6 +38,14 @@ class InnerChunk(NamedTuple):
     def is_missing(self) -> bool:
         """Whether the inner chunk is not stored."""
         return self.offset == MISSING and self.nbytes == MISSING
+
+    def located(self, error: CodecError) -> CodecError:
+        """Return the error with the place of the inner chunk."""
+        located = CodecError(
+            f"inner chunk {self.coords} at bytes {self.offset}+{self.nbytes} of the shard: {error}"
+        )
+        located.located = True
+        return located
 
 
 class PartSource:
@@ -106,45 +95,13 @@ def check_bounds(chunks: Sequence[InnerChunk], size: int, max_nbytes: int | None
             )
 
 
-def fetch_inner_chunks(
-    source: ByteSource, chunks: Sequence[InnerChunk], size: int, index_nbytes: int, chain: CodecChain
-) -> list[ByteSource]:
-    """Return a source for each inner chunk, after fetching those that are cheapest to fetch together.
-
-    ``size`` is the size of the shard and ``index_nbytes`` that of its index. ``chain`` is the codec chain of the inner
-    chunks.
-    """
-    at_once = chunks
-    if not source.in_memory and (chain.supports_partial or chain.sharded):
-        limit = _max_whole_nbytes(source, chain)
-        at_once = [c for c in chunks if c.nbytes < limit or not _is_partial(chain, c.region)]
-    if source.in_memory or sum([c.nbytes for c in at_once]) >= WHOLE_SHARE * (size - index_nbytes):
-        return _fetch_whole(source, chunks)
-    fetched = _fetch_ranges(source, at_once) if at_once else []
-    if len(at_once) == len(chunks):
-        return list(fetched)
-    by_coords = dict(zip([c.coords for c in at_once], fetched, strict=True))
-    return [by_coords.get(c.coords) or PartSource(source, c.offset, c.nbytes) for c in chunks]
-
-
-def _is_partial(chain: CodecChain, region: Region) -> bool:
-    """Return whether a region of an inner chunk can be decoded from a part of its bytes."""
-    return not chain.is_whole(region) if chain.sharded else chain.prefers_partial(region)
-
-
-def _max_whole_nbytes(source: ByteSource, chain: CodecChain) -> int:
-    """Return the size below which an inner chunk is fetched whole even if only a part of it is needed."""
-    if not source.high_latency:
-        return COALESCING_GAP
-    return MAX_REMOTE_WHOLE_NBYTES if chain.compressed else MIN_REMOTE_PART_NBYTES
-
-
-def _fetch_whole(source: ByteSource, chunks: Sequence[InnerChunk]) -> list[ByteSource]:
+def fetch_whole(source: ByteSource, chunks: Sequence[InnerChunk]) -> list[BufferSource]:
+    """Fetch the shard. Return a source for each inner chunk."""
     data = source.read()
     if data is None:
         raise CodecError("the shard was deleted while it was being read")
     view = memoryview(data)
-    sources: list[ByteSource] = []
+    sources: list[BufferSource] = []
     for chunk in chunks:
         part = view[chunk.offset : chunk.offset + chunk.nbytes]
         if len(part) != chunk.nbytes:
@@ -156,7 +113,7 @@ def _fetch_whole(source: ByteSource, chunks: Sequence[InnerChunk]) -> list[ByteS
     return sources
 
 
-def _fetch_ranges(source: ByteSource, chunks: Sequence[InnerChunk]) -> list[BufferSource]:
+def fetch_ranges(source: ByteSource, chunks: Sequence[InnerChunk]) -> list[BufferSource]:
     """Fetch the inner chunks, nearby ones in one range. Return a source for each, in the given order."""
     ranges, groups = _coalesce(chunks)
     fetched = source.read_ranges(ranges)
@@ -184,7 +141,7 @@ def _coalesce(chunks: Sequence[InnerChunk]) -> tuple[list[ByteRange], list[list[
     end = 0
     for i in sorted(range(len(chunks)), key=lambda i: chunks[i].offset):
         start, stop = chunks[i].offset, chunks[i].offset + chunks[i].nbytes
-        if ranges and start <= end + COALESCING_GAP:
+        if ranges and start <= end + INNER_CHUNK_GAP:
             end = max(end, stop)
             ranges[-1] = ByteRange(ranges[-1].start, end - ranges[-1].start)
             groups[-1].append(i)
