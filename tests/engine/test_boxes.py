@@ -112,7 +112,7 @@ def test_a_box_equals_that_of_numpy(layout: str, data: st.DataObject, cache_size
             assert values.dtype == expected.dtype
             np.testing.assert_array_equal(values, expected)
         box = plan_box(array.storage, selection)
-        is_within = box is not None and isinstance(box.plan.chunks, tuple)
+        is_within = box is not None and isinstance(box[0].chunks, tuple)
         assert is_within == is_in_one_chunk(array, selection)
 
 
@@ -129,12 +129,13 @@ def test_chunk_and_policy_are_those_of_the_plan(
     plan = plan_read(array.storage, normalized, prod(normalized.shape) * array.dtype.itemsize)
     box = plan_box(array.storage, selection)
     assert box is not None
-    assert box.shape == normalized.shape
-    (planned,), (projection,) = plan.chunks, box.plan.chunks
+    box_plan, shape, _ = box
+    assert shape == normalized.shape
+    (planned,), (projection,) = plan.chunks, box_plan.chunks
     assert projection._replace(target=planned.target) == planned
-    out = np.empty(box.shape)
+    out = np.empty(shape)
     assert out[projection.target].shape == out[planned.target].shape == out.shape
-    assert box.plan._replace(chunks=()) == plan._replace(chunks=())
+    assert box_plan._replace(chunks=()) == plan._replace(chunks=())
 
 
 def contents(cache: ChunkCache) -> dict[Any, Any]:

@@ -209,7 +209,7 @@ def _dimension_projections(span: SpanProjections, axis: Axis) -> list[DimensionP
     projections = []
     for chunk, start, count, target in zip(*span[:4], strict=True):
         local = None if step == 1 or count == 1 else slice(None, None, step)
-        whole = count == min(axis.size(chunk), axis.length - axis.begin(chunk))
+        whole = not start and (count == axis.size(chunk) or axis.begin(chunk) + count == axis.length)
         region = slice(start, start + (count - 1) * step + 1, 1)
         projections.append(DimensionProjection(chunk, region, local, slice(target, target + count, 1), whole))
     return projections

@@ -175,9 +175,7 @@ class _NativeWrite:
     ) -> None:
         native = array.native
         # Compression takes longer than decompression, so that threads are used for less.
-        threads = native_threads(
-            chunks.count, native.chain.nbytes, chunks.value_count, 3, MIN_TASK_NBYTES, MIN_TASK_FILES
-        )
+        threads = native_threads(storage, chunks, array, 3, MIN_TASK_NBYTES, MIN_TASK_FILES)
         selection = NativeSelection(data, array, chunks, threads)
         self._selection = selection  # The structure refers to its memory.
         self._encoding = encoding

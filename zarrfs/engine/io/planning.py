@@ -51,11 +51,11 @@ from zarrfs.engine.read_limits import (
 from zarrfs.errors import import_failure
 
 if TYPE_CHECKING:
-    from zarrfs.engine.io.native_reading import NativeChunks, NativePlan
+    from zarrfs.engine.io.native_reading import NativeArray, NativeChunks, NativePlan
 
 __all__ = [
-    "BoxPlan",
     "ChunkMethod",
+    "ChunkRequest",
     "FetchPlan",
     "ReadPlan",
     "cache_on_next_read",
@@ -111,6 +111,14 @@ class ChunkMethod(Enum):
     CACHE = "decode the whole chunk and cache it"
 
 
+class ChunkRequest(Enum):
+    """How the stored value of one chunk is requested."""
+
+    BYPASS_CACHE = "one request for the whole value, which is decoded without the cache"
+    VALUE = "one request for what the cache does not have"
+    PARTS = "several requests, which must see the same version of the value"
+
+
 class ReadPlan(NamedTuple):
     """How one selection is read.
 
@@ -139,46 +147,31 @@ class ReadPlan(NamedTuple):
     prefetched: Sequence[tuple[int, ...]] = ()
     native: NativePlan | None = None
 
-    def may_cache(self, chunk: ChunkProjection) -> bool:
-        """Return whether the decoded chunk, or its inner chunks, may enter the cache."""
-        return self.may_cache_whole if chunk.whole else self.may_cache_parts
-
-    def needs_parts(self, chunk: ChunkProjection, chain: CodecChain) -> bool:
-        """Return whether reading the chunk takes several requests, which must see the same version of its value."""
-        return chain.sharded or (
-            chain.supports_partial
-            and chain.compressed
-            and not chunk.whole
-            and chain.prefers_partial(chunk.chunk_region)
-        )
-
-    def bypasses_cache(self, chunk: ChunkProjection, chain: CodecChain) -> bool:
-        """Return whether the whole chunk is decoded and the cache is not involved."""
-        if self.may_be_cached or self.may_cache(chunk):
-            return False
-        region = chunk.chunk_region
-        return chain.is_whole(region) or (chain.compressed and not chain.prefers_partial(region))
+    def request(self, chunk: ChunkProjection, chain: CodecChain) -> ChunkRequest:
+        """Return how the stored value of a chunk is requested."""
+        if chain.sharded:
+            return ChunkRequest.PARTS
+        is_partial = chain.compressed and chain.prefers_partial(chunk.chunk_region)
+        if is_partial and not chunk.whole:
+            return ChunkRequest.PARTS
+        if self.may_be_cached or (self.may_cache_whole if chunk.whole else self.may_cache_parts):
+            return ChunkRequest.VALUE
+        is_whole = (chain.compressed and not is_partial) or chain.is_whole(chunk.chunk_region)
+        return ChunkRequest.BYPASS_CACHE if is_whole else ChunkRequest.VALUE
 
 
 # -- plans of the Python executor ------------------------------------------------------------------------------
-
-
-class BoxPlan(NamedTuple):
-    """The plan of a selection of integers and slices, with the shape of the buffer, and the index that drops the
-    dimensions of the integers from it.
-    """
-
-    plan: ReadPlan
-    shape: tuple[int, ...]
-    view: tuple[int | slice, ...]
 
 
 _ALL = slice(None)
 _WHOLE_OUTPUT = (Ellipsis,)
 
 
-def plan_box(storage: ArrayStorage, selection: Sequence[int | slice]) -> BoxPlan | None:
-    """Return the plan of an index expression of integers and slices, by the rules of NumPy.
+def plan_box(
+    storage: ArrayStorage, selection: Sequence[int | slice]
+) -> tuple[ReadPlan, tuple[int, ...], tuple[int | slice, ...]] | None:
+    """Return the plan of an index expression of integers and slices, by the rules of NumPy, the shape of the buffer,
+    and the index that drops the dimensions of the integers from it.
 
     It is that of ``plan_read`` for the normalized expression. For a box in one chunk, which takes as long to normalize
     as to read, the projection results from the same loop. Return None for what has to be normalized first: the number
@@ -193,8 +186,10 @@ def plan_box(storage: ArrayStorage, selection: Sequence[int | slice]) -> BoxPlan
     shape: list[int] = []
     view: list[int | slice] = []
     starts: list[int] = []
+    inner = storage.inner_chunk_shape
     is_whole = is_within = True
-    for part, axis in zip(selection, axes, strict=True):
+    for dimension, part in enumerate(selection):
+        axis = axes[dimension]
         length = axis.length
         if isinstance(part, slice):
             try:
@@ -218,27 +213,20 @@ def plan_box(storage: ArrayStorage, selection: Sequence[int | slice]) -> BoxPlan
             size = axis.size(chunk)
             low, high = start - begin, stop - begin
             is_within = high <= size
+            if inner is not None:
+                is_within &= low // inner[dimension] == (high - 1) // inner[dimension]
             coords.append(chunk)
             region.append(slice(low, high, 1))
             if low or (high < size and stop < length):
                 is_whole = False
-    inner = storage.inner_chunk_shape
-    if is_within and (inner is None or _is_within_inner_chunk(region, inner)):
+    if is_within:
         projection = ChunkProjection(tuple(coords), tuple(region), None, _WHOLE_OUTPUT, is_whole)
         plan = _plan_chunks(storage, (projection,), 1, prod(shape) * storage.dtype.itemsize, True, False)
     else:
         spans = tuple([Span(start, 1, count) for start, count in zip(starts, shape, strict=True)])
         selected = OrthogonalSelection(spans, tuple(shape), tuple(view))
         plan = plan_read(storage, selected, prod(shape) * storage.dtype.itemsize)
-    return BoxPlan(plan, tuple(shape), tuple(view))
-
-
-def _is_within_inner_chunk(region: Sequence[slice], inner: Sequence[int]) -> bool:
-    # A loop instead of all(...), as in CodecChain.is_whole: this runs for every element that is read from a shard.
-    for part, length in zip(region, inner, strict=True):  # noqa: SIM110
-        if part.start // length != (part.stop - 1) // length:
-            return False
-    return True
+    return plan, tuple(shape), tuple(view)
 
 
 def plan_read(
@@ -280,25 +268,27 @@ def _plan_chunks(
 ) -> ReadPlan:
     """Return the plan of the Python executor."""
     cache = storage.cache
-    touched = count * storage.typical_nbytes
+    typical_nbytes = storage.typical_nbytes
+    touched = count * typical_nbytes
     if storage.is_sharded:
         touched = min(touched, out_nbytes * 2)
     capacity = cache.capacity
-    concurrency = storage.store.concurrency
     is_repeated = count <= MAX_CACHED_CHUNKS and touched <= MAX_CACHED_NBYTES
-    workers = 1
-    if count > 1:
-        threshold = MIN_PARALLEL_COMPRESSED_NBYTES if storage.compressed else MIN_PARALLEL_UNCOMPRESSED_NBYTES
-        workers = concurrency if concurrency > 1 else CORES if storage.typical_nbytes >= threshold else 1
+    may_cache_whole = may_cache and is_repeated and touched * 8 <= capacity
+    may_cache_parts = may_cache and touched * 2 <= capacity
+    if count <= 1:
+        return ReadPlan(storage, chunks, count, may_cache_whole, may_cache_parts, True, len(cache) > 0)
+    concurrency = storage.store.concurrency
+    threshold = MIN_PARALLEL_COMPRESSED_NBYTES if storage.compressed else MIN_PARALLEL_UNCOMPRESSED_NBYTES
     return ReadPlan(
         storage,
         chunks,
         count,
-        may_cache and is_repeated and touched * 8 <= capacity,
-        may_cache and touched * 2 <= capacity,
-        continues or count <= 1 or concurrency > 1 or storage.dtype.hasobject,
+        may_cache_whole,
+        may_cache_parts,
+        continues or concurrency > 1 or storage.dtype.hasobject,
         len(cache) > 0,
-        workers,
+        concurrency if concurrency > 1 else CORES if typical_nbytes >= threshold else 1,
     )
 
 
@@ -322,7 +312,7 @@ def _prefetched(plan: ReadPlan) -> Sequence[tuple[int, ...]]:
         region = chunk.chunk_region
         chain = storage.pipeline_of(chunk.chunk_coords).chain
         is_whole = chain.is_whole(region) or (chain.compressed and not chain.prefers_partial(region))
-        if not is_whole or plan.needs_parts(chunk, chain):
+        if not is_whole or plan.request(chunk, chain) is ChunkRequest.PARTS:
             return ()
         coords.append(chunk.chunk_coords)
     if plan.may_be_cached:
@@ -459,9 +449,7 @@ def _plan_native(
             others, to_cache = _chunks_to_cache(plan, keys, cached, chunks, continues)
         if len(others) == len(keys):
             return None
-    threads = native_threads(
-        chunks.count, array.native.chain.nbytes, plan.max_chunks, 2, MIN_TASK_NBYTES, MIN_TASK_FILES
-    )
+    threads = native_threads(storage, chunks, array, 2, MIN_TASK_NBYTES, MIN_TASK_FILES)
     parts = 1
     if shard.present and threads > 1 and plan.max_chunks < 4 * threads:
         parts = min(4 * threads, -(-chunks.count // plan.max_chunks))
@@ -469,16 +457,24 @@ def _plan_native(
 
 
 def native_threads(
-    chunks: int, nbytes: int, files: int, buffers: int, min_nbytes: int, min_files: int
+    storage: ArrayStorage,
+    chunks: NativeChunks,
+    array: NativeArray,
+    buffers: int,
+    min_nbytes: int,
+    min_files: int,
 ) -> int:
-    """Return the number of threads of the library for ``chunks`` chunks of ``nbytes`` bytes in ``files`` files.
+    """Return the number of threads with which the library reads or writes chunks.
 
-    Each thread has ``buffers`` buffers of the size of a chunk. One thread is used per ``min_nbytes`` bytes or
+    Each thread has ``buffers`` buffers of the size of a chunk. One thread is used per ``min_nbytes`` decoded bytes or
     ``min_files`` files.
     """
-    tasks = max(1, chunks * nbytes // min_nbytes, files // min_files)
+    nbytes = array.native.chain.nbytes
+    tasks = max(1, chunks.count * nbytes // min_nbytes, chunks.value_count // min_files)
     in_memory = max(1, MAX_SCRATCH_NBYTES // (buffers * nbytes))
-    return permitted_threads(min(CORES, chunks, tasks, in_memory))
+    permitted = permitted_threads(min(CORES, chunks.count, tasks, in_memory))
+    concurrency = storage.access.concurrency
+    return permitted if concurrency is None else min(permitted, concurrency)
 
 
 def _shards_to_cache(

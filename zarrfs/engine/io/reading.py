@@ -30,9 +30,17 @@ from zarrfs.engine.codecs.sharding.fetching import (
 from zarrfs.engine.codecs.sharding.layout import ShardLayout
 from zarrfs.engine.indexing.normalized import CoordinateSelection, OrthogonalSelection
 from zarrfs.engine.indexing.projections import ChunkProjection, ChunkProjections
-from zarrfs.engine.io.planning import ChunkMethod, ReadPlan, choose_method, plan_box, plan_fetch, plan_read
+from zarrfs.engine.io.planning import (
+    ChunkMethod,
+    ChunkRequest,
+    ReadPlan,
+    choose_method,
+    plan_box,
+    plan_fetch,
+    plan_read,
+)
 from zarrfs.engine.io.storage import ArrayStorage
-from zarrfs.engine.parallel import CORES, check_stopped, for_each, limit_threads, permitted_threads
+from zarrfs.engine.parallel import CORES, for_each, limit_threads, permitted_threads
 from zarrfs.engine.stores.base import IMMUTABLE, StoredValue, ValueTooLargeError
 from zarrfs.errors import MissingChunkError, SelectionError
 
@@ -52,13 +60,13 @@ def read_box(storage: ArrayStorage, selection: Sequence[int | slice]) -> Any | N
     """Return the elements that integers and slices select, as an array without the dimensions of the integers, or a
     scalar if all entries are integers. Return None if the expression has to be normalized first; see ``plan_box``.
     """
-    with limit_threads(storage.access.concurrency):
-        box = plan_box(storage, selection)
-        if box is None:
-            return None
-        out = empty(box.shape, storage)
-        execute(box.plan, out)
-    return out[box.view]
+    box = plan_box(storage, selection)
+    if box is None:
+        return None
+    plan, shape, view = box
+    out = empty(shape, storage)
+    execute(plan, out)
+    return out[view]
 
 
 def read_selection(storage: ArrayStorage, selection: OrthogonalSelection | CoordinateSelection) -> Array:
@@ -127,8 +135,7 @@ def read_into(
     """
     if out.size == 0:
         return
-    with limit_threads(storage.access.concurrency):
-        execute(plan_read(storage, selection, out.nbytes, may_cache, continues), out)
+    execute(plan_read(storage, selection, out.nbytes, may_cache, continues), out)
 
 
 # -- plans -----------------------------------------------------------------------------------------------------
@@ -140,6 +147,17 @@ def execute(plan: ReadPlan, out: Array) -> None:
     Raises ChunkDecodeError for a chunk that cannot be decoded, unless ``Access.on_corrupt`` is set, MissingChunkError
     for a missing chunk if ``Access.fill_missing`` is False, and StoreError.
     """
+    concurrency = plan.storage.access.concurrency
+    if concurrency is None and plan.max_chunks <= 1 and plan.native is None:
+        for chunk in plan.chunks:
+            _read_chunk(plan, chunk, out)
+        return
+    with limit_threads(concurrency):
+        _execute_several(plan, out)
+
+
+def _execute_several(plan: ReadPlan, out: Array) -> None:
+    """Execute a plan of several chunks, or inner chunks, on the permitted number of threads."""
     if plan.native is not None and isinstance(plan.chunks, ChunkProjections):
         from zarrfs.engine.io.native_reading import read_natively
 
@@ -148,12 +166,8 @@ def execute(plan: ReadPlan, out: Array) -> None:
                 for_each(lambda chunk: _read_chunk(plan, chunk, out), plan.chunks.at(positions), plan.workers)
     elif plan.prefetched:
         _execute_prefetched(plan, out)
-    elif plan.workers > 1:
-        for_each(lambda chunk: _read_chunk(plan, chunk, out), plan.chunks, plan.workers)
     else:
-        for chunk in plan.chunks:
-            check_stopped()
-            _read_chunk(plan, chunk, out)
+        for_each(lambda chunk: _read_chunk(plan, chunk, out), plan.chunks, plan.workers)
 
 
 def _execute_prefetched(plan: ReadPlan, out: Array) -> None:
@@ -189,10 +203,18 @@ def _read_chunk(plan: ReadPlan, chunk: ChunkProjection, out: Array) -> None:
     try:
         if not access.fill_missing:
             _check_present(storage, chunk, codecs)
-        if plan.bypasses_cache(chunk, codecs.chain) and not codecs.chain.sharded:
+        request = plan.request(chunk, codecs.chain)
+        may_cache = plan.may_cache_whole if chunk.whole else plan.may_cache_parts
+        if request is ChunkRequest.BYPASS_CACHE:
             present = _read_whole(storage, coords, codecs, region, view)
+        elif request is ChunkRequest.PARTS:
+            present = _read_parts(plan, may_cache, chunk, codecs, view, errors)
         else:
-            present = _read_part(plan, chunk, codecs, view, errors)
+            with storage.open_chunk(coords, codecs) as value:
+                entry = None
+                if may_cache or plan.may_be_cached:
+                    entry = storage.cache_entry(coords, value, may_cache, plan.cache_on_first_read)
+                present = read_region(codecs, value, region, view, entry, errors)
     except (CodecError, ValueTooLargeError) as error:
         codec_error = error if isinstance(error, CodecError) else CodecError(str(error))
         if errors is None:
@@ -227,26 +249,21 @@ def _read_whole(
     return True
 
 
-def _read_part(
+def _read_parts(
     plan: ReadPlan,
+    may_cache: bool,
     chunk: ChunkProjection,
     codecs: CodecPipeline,
     view: Array,
     errors: list[CodecError] | None,
 ) -> bool:
-    """Read a region of a chunk through the cache. Return False if the chunk is missing.
+    """Read a region of a chunk with several requests that all belong to the same version of the chunk.
 
-    If this takes several requests, they all belong to the same version of the chunk: if it is replaced between two
-    requests, the index of the old value would be combined with bytes of the new value. Such a read is repeated.
+    If the chunk is replaced between two requests, the index of the old value would be combined with bytes of the new
+    value. Such a read is repeated. Return False if the chunk is missing.
     """
     storage, coords, region = plan.storage, chunk.chunk_coords, chunk.chunk_region
-    may_cache = plan.may_cache(chunk)
-    uses_cache = may_cache or plan.may_be_cached
-    at_once = plan.cache_on_first_read
     with storage.open_chunk(coords, codecs) as value:
-        if not plan.needs_parts(chunk, codecs.chain):
-            entry = storage.cache_entry(coords, value, may_cache, at_once) if uses_cache else None
-            return read_region(codecs, value, region, view, entry, errors)
         for _ in range(MAX_ATTEMPTS):
             stamp = value.stamp()
             version, is_current = _version_check(storage, value, stamp)
@@ -255,7 +272,7 @@ def _read_part(
             if errors is not None:
                 errors.clear()
             try:
-                entry = storage.cache_entry(coords, value, may_cache, at_once, stamp)
+                entry = storage.cache_entry(coords, value, may_cache, plan.cache_on_first_read, stamp)
                 present = read_region(codecs, value, region, view, entry, errors)
             except CodecError:
                 if is_current(version):
@@ -286,14 +303,21 @@ def read_region(
     ``out`` is then unchanged. If ``errors`` is a list, an inner chunk that cannot be decoded reads as missing, and its
     error is appended.
     """
-    chain, decoder = codecs.chain, codecs.decoder
-    if chain.sharded:
+    if codecs.chain.sharded:
         return _read_shard(codecs, source, region, out, entry, errors)
     if entry is not None:
         cached = entry.get()
         if cached is not None:
             out[...] = cached[region]
             return True
+    return _decode_region(codecs, source, region, out, entry)
+
+
+def _decode_region(
+    codecs: CodecPipeline, source: ByteSource, region: Region, out: Array, entry: CacheEntry | None
+) -> bool:
+    """Decode a region of one chunk that is not sharded and not cached, as ``read_region`` does."""
+    chain, decoder = codecs.chain, codecs.decoder
     method = choose_method(chain, region, entry)
     if method is ChunkMethod.PARTIAL:
         return decoder.decode_region(source, region, out)
@@ -399,7 +423,10 @@ def _read_inner_chunks(
         part = sources.get(chunk.coords) or PartSource(source, chunk.offset, chunk.nbytes)
         try:
             below = None if entry is None else entry.child(chunk.coords)
-            present = read_region(inner, part, chunk.region, view, below, errors)
+            if inner.chain.sharded:
+                present = _read_shard(inner, part, chunk.region, view, below, errors)
+            else:
+                present = _decode_region(inner, part, chunk.region, view, below)
         except CodecError as error:
             if errors is None:
                 raise chunk.located(error) from error
@@ -408,7 +435,10 @@ def _read_inner_chunks(
         if not present:
             view[...] = layout.chunk_spec.fill_value
 
-    for_each(read, chunks, fetch.workers)
+    if len(chunks) == 1:
+        read(chunks[0])
+    else:
+        for_each(read, chunks, fetch.workers)
     return True
 
 
