@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import accumulate
 from math import prod
 from pathlib import Path
@@ -135,7 +136,7 @@ def test_chunk_and_policy_are_those_of_the_plan(
     assert projection._replace(target=planned.target) == planned
     out = np.empty(shape)
     assert out[projection.target].shape == out[planned.target].shape == out.shape
-    assert box_plan._replace(chunks=()) == plan._replace(chunks=())
+    assert replace(box_plan, chunks=()) == replace(plan, chunks=())
 
 
 def contents(cache: ChunkCache) -> dict[Any, Any]:

@@ -25,6 +25,7 @@ The policy, with the measurements that justify it in ``benchmarks/``:
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
@@ -119,8 +120,9 @@ class ChunkRequest(Enum):
     PARTS = "several requests, which must see the same version of the value"
 
 
-class ReadPlan(NamedTuple):
-    """How one selection is read.
+@dataclass(slots=True)
+class ReadPlan:
+    """How one selection is read. Not changed after the planner has returned it.
 
     Attributes:
         storage: the array.
@@ -147,16 +149,22 @@ class ReadPlan(NamedTuple):
     prefetched: Sequence[tuple[int, ...]] = ()
     native: NativePlan | None = None
 
+    @property
+    def is_serial(self) -> bool:
+        """Whether few chunks are read on the calling thread. Such a read takes milliseconds and is not interrupted."""
+        return self.workers == 1 and self.native is None and self.max_chunks <= MAX_SERIAL_CHUNKS
+
     def request(self, chunk: ChunkProjection, chain: CodecChain) -> ChunkRequest:
         """Return how the stored value of a chunk is requested."""
         if chain.sharded:
             return ChunkRequest.PARTS
-        is_partial = chain.compressed and chain.prefers_partial(chunk.chunk_region)
-        if is_partial and not chunk.whole:
+        _, region, _, _, whole = chunk
+        is_partial = chain.compressed and chain.prefers_partial(region)
+        if is_partial and not whole:
             return ChunkRequest.PARTS
-        if self.may_be_cached or (self.may_cache_whole if chunk.whole else self.may_cache_parts):
+        if self.may_be_cached or (self.may_cache_whole if whole else self.may_cache_parts):
             return ChunkRequest.VALUE
-        is_whole = (chain.compressed and not is_partial) or chain.is_whole(chunk.chunk_region)
+        is_whole = (chain.compressed and not is_partial) or chain.is_whole(region)
         return ChunkRequest.BYPASS_CACHE if is_whole else ChunkRequest.VALUE
 
 
@@ -244,7 +252,9 @@ def plan_read(
     chunks = ChunkProjections(selection, storage.axes)
     plan = _plan_chunks(storage, chunks, chunks.count, out_nbytes, may_cache, continues)
     if storage.store.concurrency > 1:
-        return plan._replace(prefetched=_prefetched(plan)) if plan.workers > 1 else plan
+        if plan.workers > 1:
+            plan.prefetched = _prefetched(plan)
+        return plan
     if chunks.count < MIN_NATIVE_CHUNKS and not storage.is_sharded:
         return plan
     keys: Sequence[tuple[Hashable, ...]] = ()
@@ -254,8 +264,10 @@ def plan_read(
         keys = storage.cache_keys(chunks.coords())
         cached = storage.cache.cached_among(keys)
         if len(cached) == len(keys):
-            return plan._replace(workers=1)
-    return plan._replace(native=_plan_native(plan, chunks, out_nbytes, keys, cached, continues))
+            plan.workers = 1
+            return plan
+    plan.native = _plan_native(plan, chunks, out_nbytes, keys, cached, continues)
+    return plan
 
 
 def _plan_chunks(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import closing
 from copy import copy
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -148,7 +149,7 @@ def execute(plan: ReadPlan, out: Array) -> None:
     for a missing chunk if ``Access.fill_missing`` is False, and StoreError.
     """
     concurrency = plan.storage.access.concurrency
-    if concurrency is None and plan.max_chunks <= 1 and plan.native is None:
+    if concurrency is None and plan.is_serial:
         for chunk in plan.chunks:
             _read_chunk(plan, chunk, out)
         return
@@ -185,7 +186,7 @@ def _execute_prefetched(plan: ReadPlan, out: Array) -> None:
     with prefetch as store:
         prefetched = copy(storage)
         prefetched.store = store
-        requested = plan._replace(storage=prefetched)
+        requested = replace(plan, storage=prefetched)
         for_each(lambda chunk: _read_chunk(requested, chunk, out), plan.chunks, min(count, CORES))
 
 
@@ -194,7 +195,7 @@ def _execute_prefetched(plan: ReadPlan, out: Array) -> None:
 
 def _read_chunk(plan: ReadPlan, chunk: ChunkProjection, out: Array) -> None:
     """Read what a selection takes from one chunk into ``out``, an array of the shape of the read buffer."""
-    coords, region, local, target, _ = chunk
+    coords, region, local, target, whole = chunk
     storage = plan.storage
     access = storage.access
     codecs = storage.pipeline or storage.pipeline_of(coords)
@@ -204,7 +205,7 @@ def _read_chunk(plan: ReadPlan, chunk: ChunkProjection, out: Array) -> None:
         if not access.fill_missing:
             _check_present(storage, chunk, codecs)
         request = plan.request(chunk, codecs.chain)
-        may_cache = plan.may_cache_whole if chunk.whole else plan.may_cache_parts
+        may_cache = plan.may_cache_whole if whole else plan.may_cache_parts
         if request is ChunkRequest.BYPASS_CACHE:
             present = _read_whole(storage, coords, codecs, region, view)
         elif request is ChunkRequest.PARTS:
