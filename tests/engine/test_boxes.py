@@ -142,7 +142,7 @@ def test_chunk_and_policy_are_those_of_the_plan(
 def contents(cache: ChunkCache) -> dict[Any, Any]:
     """Return keys (without the token of the array), stamps and sizes of the entries, and the recorded reads."""
     entries = {key[1:]: (stamp, nbytes) for key, (stamp, _, nbytes) in cache._entries.items()}
-    return {"entries": entries, "reads": {key[1:]: share for key, share in cache._recent_reads.items()}}
+    return {"entries": entries, "reads": {key[1:]: share for key, share in cache._decoded_shares.items()}}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

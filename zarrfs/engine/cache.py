@@ -33,7 +33,7 @@ MIN_SHARE = 1 / 8
 """A partial read counts as at least this share of the chunk: opening the value and its blocks costs time too."""
 
 MAX_SHARE = 1 / 2
-"""A chunk counts as read recently if its recorded partial reads amount to this share of the chunk. Decoding the whole
+"""Half of a chunk counts as decoded if its recorded partial reads amount to this share of the chunk. Decoding the whole
 chunk then costs at most about three times as much as these reads did, and makes all further reads of the chunk cheap.
 """
 
@@ -74,7 +74,7 @@ class ChunkCache:
         self._entries: OrderedDict[Hashable, tuple[Hashable, Any, int]] = OrderedDict()
         self._nbytes = 0
         self._loads: dict[Hashable, _Load] = {}
-        self._recent_reads: OrderedDict[Hashable, float] = OrderedDict()
+        self._decoded_shares: OrderedDict[Hashable, float] = OrderedDict()
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[type[ChunkCache], tuple[int]]:
@@ -210,29 +210,29 @@ class ChunkCache:
             self.hits += count
 
     def record_reads(self, keys: Sequence[Hashable], share: float = 1.0) -> set[Hashable]:
-        """Record that a share of each key's value was decoded. Return the keys that were read recently before."""
+        """Record that a share of each key's value was decoded. Return the keys of which half was decoded before."""
         share = max(share, MIN_SHARE)
         with self._lock:
             recent: set[Hashable] = set()
             for key in keys:
-                before = self._recent_reads.get(key, 0.0)
+                before = self._decoded_shares.get(key, 0.0)
                 if before >= MAX_SHARE:
                     recent.add(key)
-                self._recent_reads[key] = before + share
-                self._recent_reads.move_to_end(key)
-            while len(self._recent_reads) > MAX_RECENT_READS:
-                self._recent_reads.popitem(last=False)
+                self._decoded_shares[key] = before + share
+                self._decoded_shares.move_to_end(key)
+            while len(self._decoded_shares) > MAX_RECENT_READS:
+                self._decoded_shares.popitem(last=False)
             return recent
 
     def half_was_decoded(self, key: Hashable) -> bool:
         """Return whether the recorded partial reads of ``key`` amount to a large share of its value."""
-        return self._recent_reads.get(key, 0.0) >= MAX_SHARE
+        return self._decoded_shares.get(key, 0.0) >= MAX_SHARE
 
     def clear(self) -> None:
         """Remove all entries and recorded reads."""
         with self._lock:
             self._entries.clear()
-            self._recent_reads.clear()
+            self._decoded_shares.clear()
             self._nbytes = 0
 
     def _remove(self, key: Hashable) -> None:

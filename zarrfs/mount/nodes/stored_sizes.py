@@ -58,7 +58,9 @@ class StoredSizes:
         self._refreshing: dict[int, threading.Event] = {}
 
     def get(self, record: NodeRecord) -> Usage:
-        """Return the stored size of a node: that of at most ``refresh_seconds`` ago, unless ``is_exact`` is False."""
+        """Return the stored size of a node: that of at most ``refresh_seconds`` ago, or an older one if determining it
+        takes long.
+        """
         if record.usage is not None and (self._immutable or self._clock() < record.usage_expires):
             return record.usage
         node = record.node

@@ -36,7 +36,7 @@ RETRY_SECONDS = 10.0
 
 SETTLING_SECONDS = 2.0
 """For this time after a flush, files of the array are not read from blocks, which may be older: blocks are compared
-with the store once per second.
+with the store after ``REVALIDATION_SECONDS`` only.
 """
 
 MAX_MODIFICATION_TIMES = 10_000
