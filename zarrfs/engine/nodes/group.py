@@ -1,7 +1,6 @@
 """The public ``Group`` class: a mapping of names to arrays and groups.
 
-Its base classes find and list members (``navigable_group.py``) and have the names of zarr-python for the creation of
-arrays (``creation/group_methods.py``). This module creates, moves and deletes members.
+Its base class finds and lists members (``navigable_group.py``). This module creates, moves and deletes members.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.creation.array_options import (
     ArrayOptions,
     FilledOptions,
+    UnfilledOptions,
     engine_options,
     with_options_signature,
 )
@@ -24,10 +24,11 @@ from zarrfs.engine.model import ArraySpec, NodeSpec
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.consolidation_warnings import warn_of_change
 from zarrfs.engine.nodes.creation import new_nodes
-from zarrfs.engine.nodes.creation.group_methods import GroupRoutines
+from zarrfs.engine.nodes.creation.similar_arrays import options_like, spec_of
 from zarrfs.engine.nodes.hierarchy import delete_node, move_node
 from zarrfs.engine.nodes.navigable_group import NavigableGroup
 from zarrfs.engine.nodes.summary import Info, complete_group_summary, group_summary
+from zarrfs.engine.options import with_fill_value
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import (
     NodeExistsError,
@@ -38,7 +39,7 @@ from zarrfs.errors import (
 __all__ = ["Group", "Node", "make_node"]
 
 
-class Group(NavigableGroup, GroupRoutines, MutableMapping[str, "Array | Group"]):
+class Group(NavigableGroup, MutableMapping[str, "Array | Group"]):
     """A mutable mapping of names to arrays and groups. Returned by ``zarrfs.open_group`` and ``zarrfs.create_group``.
 
     A name may be a path relative to the group: ``group["labels/0"]``. Members are also attributes (``group.labels``),
@@ -195,6 +196,89 @@ class Group(NavigableGroup, GroupRoutines, MutableMapping[str, "Array | Group"])
             move_node(self._store, old, new)
             for path in (old, new):
                 warn_of_change(self._store, path, self.zarr_format)
+
+    # -- creating arrays under the names of zarr-python and h5py -----------------------------------------------
+
+    @with_options_signature(ArrayOptions)
+    def create(self, name: str, **options: Unpack[ArrayOptions]) -> Array:
+        """Create an array; the same as ``create_array``."""
+        return self.create_array(name, **options)
+
+    @with_options_signature(ArrayOptions)
+    def create_dataset(self, name: str, **options: Unpack[ArrayOptions]) -> Array:
+        """Create an array; the same as ``create_array``, under the name that h5py uses."""
+        return self.create_array(name, **options)
+
+    @with_options_signature(FilledOptions)
+    def require_dataset(
+        self, name: str, shape: Any, dtype: Any = None, exact: bool = False, **options: Any
+    ) -> Array:
+        """Return the array of that name; the same as ``require_array``, under the name that h5py uses."""
+        return self.require_array(name, shape, dtype, exact, **options)
+
+    @with_options_signature(ArrayOptions)
+    def array(self, name: str, data: Any = None, **options: Any) -> Array:
+        """Create an array from ``data``; without data, an empty one, which requires ``shape``.
+
+        If ``data`` is a ``zarrfs.Array`` or an array of zarr-python, its metadata are the defaults of the options, as
+        with ``zarrfs.from_array``.
+        """
+        spec = None if data is None else spec_of(data)
+        if spec is None:
+            return self.create_array(name, data=data, **options)
+        defaults = {"attributes": dict(spec.attributes)}
+        like = defaults | options_like(data, self._in_own_format(options))
+        return self.create_array(name, **like, copy_from=data)
+
+    @with_options_signature(FilledOptions)
+    def empty(self, name: str, shape: Any, **options: Unpack[FilledOptions]) -> Array:
+        """Create an array without data. It reads as its fill value, by default the default value of its data type."""
+        return self.create_array(name, shape=shape, **options)
+
+    @with_options_signature(UnfilledOptions)
+    def zeros(self, name: str, shape: Any, **options: Unpack[UnfilledOptions]) -> Array:
+        """Create an array of zeros."""
+        return self.create_array(name, shape=shape, **with_fill_value("zeros()", options, 0))
+
+    @with_options_signature(UnfilledOptions)
+    def ones(self, name: str, shape: Any, **options: Unpack[UnfilledOptions]) -> Array:
+        """Create an array of ones."""
+        return self.create_array(name, shape=shape, **with_fill_value("ones()", options, 1))
+
+    @with_options_signature(UnfilledOptions)
+    def full(self, name: str, fill_value: Any, shape: Any, **options: Unpack[UnfilledOptions]) -> Array:
+        """Create an array that reads as ``fill_value`` everywhere."""
+        return self.create_array(name, shape=shape, fill_value=fill_value, **options)
+
+    @with_options_signature(ArrayOptions)
+    def empty_like(self, name: str, data: Any, **options: Any) -> Array:
+        """Create an array without data, with the metadata of another array; with its fill value if it has one."""
+        return self.create_array(name, **options_like(data, self._in_own_format(options)))
+
+    @with_options_signature(UnfilledOptions)
+    def zeros_like(self, name: str, data: Any, **options: Any) -> Array:
+        """Create an array of zeros with the metadata of another array."""
+        return self.empty_like(name, data, **with_fill_value("zeros_like()", options, 0))
+
+    @with_options_signature(UnfilledOptions)
+    def ones_like(self, name: str, data: Any, **options: Any) -> Array:
+        """Create an array of ones with the metadata of another array."""
+        return self.empty_like(name, data, **with_fill_value("ones_like()", options, 1))
+
+    @with_options_signature(UnfilledOptions)
+    def full_like(self, name: str, data: Any, fill_value: Any = None, **options: Any) -> Array:
+        """Create an array that reads as ``fill_value``, with the metadata of another array.
+
+        The default of ``fill_value`` is the fill value of the other array.
+        """
+        given = options if fill_value is None else {**options, "fill_value": fill_value}
+        return self.empty_like(name, data, **given)
+
+    def _in_own_format(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Return the options with the format of the group as the default of ``zarr_format``."""
+        if options.get("zarr_format") is not None or options.get("zarr_version") is not None:
+            return options
+        return {**options, "zarr_format": formats.writable_format(self.zarr_format)}
 
     def _document_limit(self) -> AbstractContextManager[None]:
         """Return a context manager that applies this group's limit on the size of metadata documents."""

@@ -1,1 +1,1 @@
-"""Creation of nodes in a store, and the creation methods of groups."""
+"""Creation of nodes in a store, and the options that are taken from an existing array."""
