@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 import zarrfs
 from tests.cli.test_commands import run
+from zarrfs.cli.console import with_command_options
 from zarrfs.cli.main import main
 from zarrfs.cli.values import parse_compressor, parse_numbers, parse_shape
 from zarrfs.errors import MetadataError, OptionError
@@ -44,6 +45,27 @@ def test_what_is_copied_is_printed(command: str, suffix: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("use if_exists='skip', or skip_broken=True", "use --if-exists skip, or --skip-broken"),
+        (
+            "shards=False disables it; see the option dtype",
+            "--shards none disables it; see the option --dtype",
+        ),
+        ("with allow_external=True (--allow-external)", "with --allow-external"),
+        (
+            "/data/if_exists='skip', mode='a', an option of x",
+            "/data/if_exists='skip', mode='a', an option of x",
+        ),
+    ],
+)
+def test_messages_name_the_options_of_the_command(message: str, shown: str) -> None:
+    names = ("--if-exists", "--skip-broken", "--shards", "--dtype", "--allow-external")
+    command = click.Command("x", params=[click.Option([name]) for name in names])
+    assert with_command_options(message, command) == shown
+
+
+@pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
         (["edit", "IMAGE", "--scale", "x=0"], 2, "above 0"),
@@ -58,6 +80,11 @@ def test_what_is_copied_is_printed(command: str, suffix: str, tmp_path: Path) ->
         (["convert", "IMAGE", "NEW", "--compressor", "x"], 2, "'--compressor': 'x': unknown codec"),
         (["pyramid", "IMAGE/0", "NEW", "--scale", "0,1"], 2, "scale: expected positive numbers"),
         (["export", "IMAGE", "NEW.tif", "--dtype", "U5"], 2, "--dtype: expected a data type of numbers"),
+        (
+            ["verify", "IMAGE", "--task-timeout", "5"],
+            2,
+            "the option --task-timeout applies to the workers of a Dask cluster, and needs the option --dask",
+        ),
         (
             ["info", "IMAGE", "--storage-option", "x=1"],
             2,

@@ -382,7 +382,7 @@ def test_if_all_workers_hang_the_error_states_how_to_resume(
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     work = RecordItem(str(tmp_path / "notes"), str(gate))
-    with pytest.raises(StoreError, match=r"did not end within 0.5 s .* resume") as caught:
+    with pytest.raises(StoreError, match=r"did not end within 0.5 s .* if_exists='resume'") as caught:
         ClusterExecutor(cluster.client, task_timeout=0.5).run(work, range(10), 1, lambda count: None)
     with open(gate, "wb"):
         pass
@@ -432,7 +432,8 @@ def test_one_interrupt_ends_a_command_whose_workers_hang(
 
 def test_the_task_timeout_needs_a_cluster_and_is_positive(source: Path, tmp_path: Path) -> None:
     with pytest.raises(
-        OptionError, match="task_timeout applies to the workers of a Dask cluster, and needs dask"
+        OptionError,
+        match="option task_timeout applies to the workers of a Dask cluster, and needs the option dask",
     ):
         convert(source, tmp_path / "t", task_timeout=5)
     for seconds in (0, -1.0, float("nan"), float("inf")):

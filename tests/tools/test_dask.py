@@ -235,7 +235,7 @@ def test_zip_sqlite_and_http_stores_are_copied(address: str, tmp_path: Path) -> 
 
 def test_inaccessible_stores_are_rejected_before_anything_is_written(address: str, tmp_path: Path) -> None:
     create_hierarchy(tmp_path / "s")
-    with pytest.raises(UnsupportedError, match=r"memory of this process.*without dask"):
+    with pytest.raises(UnsupportedError, match=r"memory of this process.*without the option dask"):
         convert(tmp_path / "s", MemoryStore(), dask=address)
     memory_store = MemoryStore()
     convert(tmp_path / "s", memory_store)

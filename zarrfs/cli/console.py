@@ -1,8 +1,9 @@
-"""Output of the commands: tables, properties, JSON and progress."""
+"""Output of the commands: tables, properties, JSON, progress, and messages of the library."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -21,6 +22,8 @@ __all__ = [
     "progress",
     "readable_bytes",
     "safe",
+    "safe_message",
+    "with_command_options",
 ]
 
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -36,6 +39,11 @@ MAX_CELL = 300
 MAX_LINES = 2000
 """The maximum number of lines of attributes in text output. JSON output is complete."""
 
+KEYWORD = re.compile(r"(?<![\w.\-/'\"])([a-z]\w*)=('[^']*'|True|False|None)(?: \(--[a-z-]+\))?")
+"""A keyword argument in a message of the library, and the same as an option of a command if the message has both."""
+
+OPTION = re.compile(r"\boption ([a-z]\w*)\b")
+
 OUTPUT_BUFFER_LENGTH = 1 << 16
 
 OUTPUT_SECONDS = 0.1
@@ -44,6 +52,30 @@ OUTPUT_SECONDS = 0.1
 def safe(text: str, limit: int = MAX_LINE) -> str:
     """Return text from a store as one printable line of at most ``limit`` characters. See ``safe_text``."""
     return safe_text(text, limit)
+
+
+def with_command_options(text: str, command: click.Command) -> str:
+    """Return a message of the library with the options of the command as they are typed.
+
+    The library names keyword arguments. ``if_exists='skip'`` becomes ``--if-exists skip``, ``verify=True`` becomes
+    ``--verify``, and ``option dtype`` becomes ``option --dtype``. Other names are unchanged.
+    """
+    options = {p.name: max(p.opts, key=len) for p in command.params if isinstance(p, click.Option)}
+
+    def keyword(match: re.Match[str]) -> str:
+        if match[1] not in options:
+            return match[0]
+        value = {"True": "", "False": " none", "None": " none"}.get(match[2], f" {match[2][1:-1]}")
+        return options[match[1]] + value
+
+    text = KEYWORD.sub(keyword, text)
+    return OPTION.sub(lambda match: f"option {options.get(match[1], match[1])}", text)
+
+
+def safe_message(text: str) -> str:
+    """Return a message of the library as one printable line, with the options of the command that runs."""
+    context = click.get_current_context(silent=True)
+    return safe(text if context is None else with_command_options(text, context.command))
 
 
 def readable_bytes(nbytes: int | float) -> str:

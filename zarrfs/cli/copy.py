@@ -9,7 +9,6 @@ from zarrfs.cli.transfer import CopyOptions, copy_options, print_report
 from zarrfs.cli.values import allows_external
 from zarrfs.errors import UnsupportedError
 from zarrfs.tools import convert, from_hdf5, to_hdf5
-from zarrfs.tools.copying.option_names import command_line
 from zarrfs.tools.hdf5.conversion import is_hdf5
 
 __all__ = ["command"]
@@ -73,9 +72,8 @@ def _copy_hdf5(
     """Copy from or to an HDF5 file."""
     if is_hdf5(source) and is_hdf5(destination):
         raise UnsupportedError("SOURCE and DESTINATION are HDF5 files; copy them with cp or h5repack")
-    with command_line():
-        if is_hdf5(source):
-            report = from_hdf5(source, destination, skip_broken=skip_broken, allow_external=allow_external)
-        else:
-            report = to_hdf5(source, destination, skip_broken=skip_broken, nodes_only=nodes_only)
+    if is_hdf5(source):
+        report = from_hdf5(source, destination, skip_broken=skip_broken, allow_external=allow_external)
+    else:
+        report = to_hdf5(source, destination, skip_broken=skip_broken, nodes_only=nodes_only)
     print_report(report, False)

@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 import click
 from click.shell_completion import CompletionItem
 
+from zarrfs.cli.console import with_command_options
 from zarrfs.cli.garbage import garbage_collection_paused
 from zarrfs.cli.mount_options import is_helper_call, mount_arguments
 from zarrfs.cli.standard_streams import complete_output, discard_output, open_closed_streams
@@ -100,6 +101,23 @@ def _module(name: str) -> str:
     return f"zarrfs.cli.{MODULES.get(name, name)}"
 
 
+def _invoked_command(ctx: click.Context) -> click.Command:
+    """Return the subcommand that a context of the group runs."""
+    command: click.Command = import_module(_module(ctx.invoked_subcommand or "")).command
+    return command
+
+
+class _CommandFormatter(logging.Formatter):
+    """Formats log records with the options of a command. Threads other than the main one have no context of click."""
+
+    def __init__(self, command: click.Command) -> None:
+        super().__init__("zarrfs: %(levelname)s: %(message)s")
+        self.command = command
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name in logging
+        return with_command_options(super().formatMessage(record), self.command)
+
+
 class CommandGroup(click.Group):
     """A group whose commands are modules of this package."""
 
@@ -108,8 +126,15 @@ class CommandGroup(click.Group):
             return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with _closed_pipe_detected():
-            return super().invoke(ctx)
+        try:
+            with _closed_pipe_detected():
+                return super().invoke(ctx)
+        except ZarrError as error:
+            command = _invoked_command(ctx)
+            error.args = tuple(
+                with_command_options(text, command) if isinstance(text, str) else text for text in error.args
+            )
+            raise
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for name in COMMANDS if find_spec(_module(name)) is not None]
@@ -177,7 +202,8 @@ def _print_versions(ctx: click.Context, parameter: click.Parameter, requested: b
     show_default=True,
     help="The minimum level of messages on standard error.",
 )
-def main(log_level: str) -> None:
+@click.pass_context
+def main(ctx: click.Context, log_level: str) -> None:
     """Work with Zarr hierarchies: mount, inspect, copy, convert and validate them.
 
     A LOCATION is a directory, a zip file, a URL, or a path inside one of them: image.zarr, image.zarr/labels/0,
@@ -195,9 +221,9 @@ def main(log_level: str) -> None:
     command.
     """
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":  # https://no-color.org
-        click.get_current_context().color = False
+        ctx.color = False
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("zarrfs: %(levelname)s: %(message)s"))
+    handler.setFormatter(_CommandFormatter(_invoked_command(ctx)))
     logger.handlers[:] = [handler]
     # Libraries such as tifffile log texts of damaged files.
     others = logging.StreamHandler()

@@ -13,7 +13,6 @@ import click
 
 from zarrfs.cli.console import readable_bytes, safe
 from zarrfs.tools.copying.cluster.results import Statistics
-from zarrfs.tools.copying.option_names import command_line
 
 __all__ = ["ProgressDisplay", "progress_bar", "worker_lines"]
 
@@ -65,12 +64,11 @@ class ProgressDisplay:
 def progress_bar(resume: str | None = "with --if-exists resume") -> Iterator[ProgressDisplay]:
     """Yield a display of the progress.
 
-    Inside the context, messages name options as they are typed on the command line. Ctrl-C prints how to resume, and
-    exits. ``resume`` names the options for it, or is None if the command begins again.
+    Ctrl-C prints how to resume, and exits. ``resume`` names the options for it, or is None if the command begins again.
     """
     display = ProgressDisplay()
     try:
-        with command_line(), display.shown():
+        with display.shown():
             yield display
     except KeyboardInterrupt:
         hint = "" if resume is None else f"; run the same command {resume} to continue"

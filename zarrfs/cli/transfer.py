@@ -8,7 +8,7 @@ from typing import Any, TypedDict, TypeVar
 
 import click
 
-from zarrfs.cli.console import readable_bytes, safe
+from zarrfs.cli.console import readable_bytes, safe, safe_message
 from zarrfs.cli.progress import worker_lines
 from zarrfs.cli.values import (
     SizeType,
@@ -231,17 +231,17 @@ def print_report(lines: Sequence[str], dry_run: bool) -> None:
     if isinstance(lines, CopyReport) and lines.source:
         click.echo(safe(lines.source))
     for line in lines[:MAX_LINES]:
-        click.echo(("would be " if dry_run else "") + safe(line))
+        click.echo(("would be " if dry_run else "") + safe_message(line))
     if len(lines) > MAX_LINES:
         click.echo(f"... and {len(lines) - MAX_LINES} more")
     if isinstance(lines, CopyReport):
         _print_estimates(lines.estimates)
         print_workers(lines.workers)
         for note in lines.notes:
-            click.echo(f"zarrfs: note: {safe(note)}", err=True)
+            click.echo(f"zarrfs: note: {safe_message(note)}", err=True)
     skipped = lines.skipped if isinstance(lines, CopyReport) else {}
     for path, reason in skipped.items():
-        click.echo(f"zarrfs: skipped: {safe(path)}: {safe(reason)}", err=True)
+        click.echo(f"zarrfs: skipped: {safe(path)}: {safe_message(reason)}", err=True)
     if skipped:
         raise SystemExit(INCOMPLETE_STATUS)
 
@@ -265,7 +265,7 @@ def _print_estimates(estimates: Sequence[ArrayEstimate]) -> None:
         measured = f"({estimate.sampled} tasks measured)"
         click.echo(f"plan {safe(estimate.path or '/')}: {', '.join(parts)} {measured}")
     for reason in sorted({item.not_written for item in estimates if item.not_written is not None}):
-        click.echo(f"plan: writing to the destination was not measured: {safe(reason)}")
+        click.echo(f"plan: writing to the destination was not measured: {safe_message(reason)}")
     if len(estimates) > 1:
         click.echo(
             f"plan in total: {sum(item.tasks for item in estimates)} tasks, "

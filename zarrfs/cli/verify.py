@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from zarrfs.cli.console import print_json, safe
+from zarrfs.cli.console import print_json, safe_message
 from zarrfs.cli.progress import progress_bar
 from zarrfs.cli.transfer import dask_options, print_workers
 from zarrfs.cli.values import SizeType, location_options, parse_storage_options
@@ -97,7 +97,7 @@ def command(
 
 def _print_report(report: VerificationReport) -> None:
     for problem in report.problems[:MAX_LINES]:
-        click.echo(safe(_line(problem)))
+        click.echo(safe_message(_line(problem)))
     if len(report.problems) > MAX_LINES:
         click.echo(f"... and {len(report.problems) - MAX_LINES} more; --json or --report lists all")
     counts = [

@@ -14,7 +14,6 @@ from zarrfs.foreign.foreign_array import ForeignArray as ConvertedValues
 from zarrfs.foreign.foreign_array import is_presentable
 from zarrfs.foreign.foreign_store import ForeignStore
 from zarrfs.mount.views.base import PresentedArray
-from zarrfs.tools.copying.option_names import option_name
 
 __all__ = ["converted"]
 
@@ -35,12 +34,10 @@ def converted(
         target = np.dtype(dtype)
     except TypeError as error:
         raise OptionError(
-            f"{option_name('dtype')}: expected the name of a data type, such as uint32; found {dtype!r}"
+            f"option dtype: expected the name of a data type, such as uint32; found {dtype!r}"
         ) from error
     if not is_presentable(target):
-        raise OptionError(
-            f"{option_name('dtype')}: expected a data type of numbers, such as uint32; found {target}"
-        )
+        raise OptionError(f"option dtype: expected a data type of numbers, such as uint32; found {target}")
     array = presented.array
     if array.dtype.hasobject or not is_presentable(array.dtype):
         raise UnsupportedError(

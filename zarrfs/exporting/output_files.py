@@ -9,7 +9,6 @@ from typing import BinaryIO
 
 from zarrfs.engine.stores.temporary_files import create_temporary
 from zarrfs.errors import LocationError, StoreError, ZarrError
-from zarrfs.tools.copying.option_names import option
 
 __all__ = ["check_new", "new_file"]
 
@@ -22,7 +21,7 @@ def check_new(path: str, replace: bool) -> None:
     if os.path.isdir(path):
         raise LocationError(f"{path} is a directory; give the name of a file")
     if not replace and os.path.lexists(path):
-        raise LocationError(f"{path} exists; choose another name, or use {option('if_exists', 'replace')}")
+        raise LocationError(f"{path} exists; choose another name, or use if_exists='replace'")
 
 
 @contextmanager

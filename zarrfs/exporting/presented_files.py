@@ -14,7 +14,6 @@ from zarrfs.mount.reading.content import VirtualFileContent
 from zarrfs.mount.reading.open_files import OpenFile
 from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.mount.views.registry import make_content, refusal, views_of_name
-from zarrfs.tools.copying.option_names import option
 
 __all__ = ["DETACHED", "Progress", "content_of", "find_view", "write_content", "write_gzip", "write_npz"]
 
@@ -57,7 +56,7 @@ def _advice(view: View, presented: PresentedArray) -> str:
     kind = presented.array.dtype.kind
     for name in SIMILAR_TYPES.get("" if presented.array.dtype.hasobject else kind, ()):
         if refusal(view, converted(presented, name)) is None:
-            return f"; {option('dtype', name)} converts the values, if they fit"
+            return f"; dtype={name!r} converts the values, if they fit"
     return ""
 
 

@@ -34,7 +34,6 @@ from zarrfs.importing.images import find_images, image_of_array, image_of_group,
 from zarrfs.logs import logger
 from zarrfs.ngff.orientation import ANATOMICAL_DIRECTIONS
 from zarrfs.tools import CopyReport, build_pyramid, convert
-from zarrfs.tools.copying.option_names import option, option_name
 from zarrfs.tools.copying.unfinished import mark_complete
 from zarrfs.tools.pyramids.downsampling import Method
 
@@ -236,7 +235,7 @@ def _check_complete(store: Store, is_accepted: bool) -> None:
     if problem and not is_accepted:
         raise LocationError(
             f"{problem}. Repair the OME-XML, or import the pages in the order of the file: with "
-            f"{option('axes', 'zyx')} and {option_name('scale')}, or with {option('plain', True)} without "
+            "axes='zyx' and the option scale, or with plain=True without "
             "OME-NGFF metadata"
         )
     if problem:
@@ -285,13 +284,11 @@ def _open(
             raise OptionError(
                 "shape and dtype describe one raw file; raw files cannot be imported as a stack"
             )
-        return zarrfs.open(open_stack(files, pattern, option("pattern", "*_{t}_{c}_{z}.tif")))
+        return zarrfs.open(open_stack(files, pattern, "pattern='*_{t}_{c}_{z}.tif'"))
     (file,) = files
     if shape is not None or dtype is not None:
         if shape is None or dtype is None:
-            raise OptionError(
-                f"{file}: a raw file needs both {option('shape', 'Z,Y,X')} and {option('dtype', 'uint16')}"
-            )
+            raise OptionError(f"{file}: a raw file needs both shape='Z,Y,X' and dtype='uint16'")
         return zarrfs.open(open_raw(file, shape, dtype, offset))
     try:
         node: Array | Group = open_node(file, "", allow_external)
@@ -302,7 +299,7 @@ def _open(
             raise
         raise LocationError(
             f"{file} is not a file of a known format; expected TIFF, NumPy, HDF5, NetCDF4, NRRD, MetaImage, NIfTI, PNG "
-            f"or JPEG, or raw values with {option('shape', 'Z,Y,X')} and {option('dtype', 'uint16')}"
+            "or JPEG, or raw values with shape='Z,Y,X' and dtype='uint16'"
         ) from None
     if not isinstance(node.store, ForeignStore):
         raise NodeTypeError(

@@ -26,7 +26,6 @@ from zarrfs.errors import (
 from zarrfs.ngff.versions import VersionChange, for_zarr_format
 from zarrfs.tools.copying.conventions import convert_conventions, effective_fill_value
 from zarrfs.tools.copying.executors import Executor, ThreadExecutor
-from zarrfs.tools.copying.option_names import option
 from zarrfs.tools.copying.planning import (
     TargetOptions,
     describe_losses,
@@ -227,7 +226,7 @@ def _rejection_error(node: Array | Group, rejected: Mapping[str, str]) -> Unsupp
         f"{rejected_path}: {reason}" for rejected_path, reason in list(rejected.items())[:MAX_NAMED_NODES]
     )
     more = f"; and {len(rejected) - MAX_NAMED_NODES} more" if len(rejected) > MAX_NAMED_NODES else ""
-    advice = f". Skip such members with {option('skip_broken')}" if isinstance(node, Group) else ""
+    advice = ". Skip such members with skip_broken=True" if isinstance(node, Group) else ""
     return UnsupportedError(
         f"{node.store.url}: these nodes cannot be written, and nothing was written: {reasons}{more}{advice}"
     )
@@ -238,8 +237,8 @@ def _check_no_nodes(store: Store, paths_in_target: Sequence[str]) -> None:
     for path_in_target in paths_in_target:
         if formats.read_kind(store, path_in_target) is not None:
             raise NodeExistsError(
-                f"{store.url}: a node exists at {path_in_target or '/'!r}; use {option('if_exists', 'replace')}, "
-                f"{option('if_exists', 'skip')} or {option('if_exists', 'resume')}"
+                f"{store.url}: a node exists at {path_in_target or '/'!r}; use if_exists='replace', "
+                "if_exists='skip' or if_exists='resume'"
             )
 
 
@@ -255,8 +254,8 @@ def _check_no_keys(store: Store, keys: Sequence[str]) -> None:
     if existing:
         more = f" and {len(existing) - 1} more" if len(existing) > 1 else ""
         raise NodeExistsError(
-            f"{store.url}: the file {min(existing)!r}{more} exists; use {option('if_exists', 'replace')} or "
-            f"{option('if_exists', 'skip')}, or copy the arrays and groups only with {option('nodes_only')}"
+            f"{store.url}: the file {min(existing)!r}{more} exists; use if_exists='replace' or "
+            "if_exists='skip', or copy the arrays and groups only with nodes_only=True"
         )
 
 
@@ -324,7 +323,7 @@ def _array_step(
     if not options.target.allow_loss and target_spec.data_type.name != source.spec.data_type.name:
         raise UnsupportedError(
             f"format {target_format} does not support data type {source.spec.data_type.name}; "
-            f"{option('allow_loss')} converts it to {target_spec.data_type.name}"
+            f"allow_loss=True converts it to {target_spec.data_type.name}"
         )
     losses = describe_losses(source, target_spec, target)
     lossy = target_spec.data_type.name != source.spec.data_type.name

@@ -29,7 +29,6 @@ from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.tools.copying.block_grid import Block, BlockGrid, stored_regions
-from zarrfs.tools.copying.option_names import is_command_line, option
 
 __all__ = ["TargetOptions", "copy_blocks", "describe_losses", "spec_for_chunk_copy", "spec_for_reencoding"]
 
@@ -211,7 +210,7 @@ def _new_shards(source: Array, target_format: int | str, options: TargetOptions)
     except MetadataError as error:
         raise MetadataError(
             f"the shards of the source, {source.shards}, do not fit chunks {options.chunks}: {error}; "
-            f"set other shards, or {option('shards', 'none' if is_command_line() else False)} to disable sharding"
+            "set other shards, or shards=False to disable sharding"
         ) from error
     return source.shards
 

@@ -9,7 +9,6 @@ from zarrfs.engine.formats import api as formats
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import StoreError
-from zarrfs.tools.copying.option_names import option
 
 __all__ = ["check_presence", "unless_deleted"]
 
@@ -32,7 +31,7 @@ def unless_deleted(activity: str, *arrays: Array) -> Iterator[None]:
     present = [array for array in arrays if _is_present(array.store, array.path)]
     yield
     # A resumed run would keep incomplete chunks.
-    advice = f"new chunks may be incomplete: run this again with {option('if_exists', 'replace')} if the array exists"
+    advice = "new chunks may be incomplete: run this again with if_exists='replace' if the array exists"
     for array in present:
         check_presence(array.store, array.path, activity, advice)
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from zarrfs.errors import IncompleteCopyError
 from zarrfs.tools.copying.cluster.results import WorkerStatistics
-from zarrfs.tools.copying.option_names import option
 
 __all__ = ["ArrayEstimate", "CopyReport", "incomplete_copy_error"]
 
@@ -73,5 +72,5 @@ def incomplete_copy_error(where: str, state: str, missing: Mapping[str, str]) ->
     count = f"{len(missing)} member{'' if len(missing) == 1 else 's'}"
     return IncompleteCopyError(
         f"{where}: {state}; {count} cannot be copied: {'; '.join(descriptions)}. "
-        f"Repair the source, or skip them with {option('skip_broken')}"
+        "Repair the source, or skip them with skip_broken=True"
     )

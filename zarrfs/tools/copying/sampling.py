@@ -28,7 +28,6 @@ from zarrfs.tools.copying.cluster.executor import ClusterExecutor
 from zarrfs.tools.copying.cluster.run_times import RunTimes, ShortRun, run_times, timed_run
 from zarrfs.tools.copying.destinations import file_path
 from zarrfs.tools.copying.executors import Executor
-from zarrfs.tools.copying.option_names import option
 from zarrfs.tools.copying.reports import ArrayEstimate
 
 __all__ = ["Measurement", "Sampling", "estimated", "measured_rounds"]
@@ -274,7 +273,7 @@ def sampling(
         yield Sampling(
             _memory_store(executor),
             executor,
-            f"use {option('sample_writes')} to write temporary keys for this",
+            "use sample_writes=True to write temporary keys for this",
         )
         return
     with _sample_store(location, options) as store:

@@ -15,7 +15,6 @@ from zarrfs.engine.nodes.unfinished import UNFINISHED, is_unfinished, unfinished
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import NodeExistsError
 from zarrfs.logs import logger
-from zarrfs.tools.copying.option_names import option
 
 __all__ = ["check_not_unfinished", "mark_complete", "mark_existing", "marked", "warn_of_unfinished"]
 
@@ -51,7 +50,7 @@ def check_not_unfinished(store: Store, path: str) -> None:
     if spec is not None and is_unfinished(spec.attributes):
         raise NodeExistsError(
             f"{store.url}: {path or '/'!r} is unfinished, so that its arrays cannot be skipped; use "
-            f"{option('if_exists', 'resume')} or {option('if_exists', 'replace')}"
+            "if_exists='resume' or if_exists='replace'"
         )
 
 

@@ -8,7 +8,6 @@ from zarrfs.engine.locations import METADATA_NAMES
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group
 from zarrfs.errors import IncompleteCopyError, NodeNotFoundError, ServerError, StoreError
-from zarrfs.tools.copying.option_names import option
 from zarrfs.tools.copying.reports import CopyReport, incomplete_copy_error
 
 __all__ = ["readable_nodes", "walk"]
@@ -115,7 +114,7 @@ def readable_nodes(
                 raise IncompleteCopyError(
                     f"{group.store.url}: nothing was written; the members of {path} are unknown, because the store "
                     "cannot list and no metadata name them. Consolidate the metadata where the hierarchy is stored "
-                    f"(zarrfs consolidate), or name the members: {option('paths', '0,1')}"
+                    "(zarrfs consolidate), or name the members: paths='0,1'"
                 ) from node
             report.skipped[path] = str(node) or type(node).__name__
             report.append(f"{path}: skipped: {report.skipped[path]}")

@@ -9,7 +9,6 @@ from typing import Any, Literal
 from zarrfs.engine.locations import METADATA_NAMES
 from zarrfs.errors import StoreError, UnsupportedError
 from zarrfs.tools.copying.block_grid import Block, blocks_to_copy
-from zarrfs.tools.copying.option_names import option
 
 __all__ = [
     "ERRORS",
@@ -134,7 +133,7 @@ def _entry(
                 "broken",
                 None,
                 f"it is an external link to {link.path} in the file {link.filename}; "
-                f"use {option('allow_external')} to follow external links",
+                "use allow_external=True to follow external links",
             )
         item = group[name]
         address = _address(h5py, item)
@@ -175,7 +174,7 @@ def check_internal(item: Any) -> None:
         files += [source.file_name for source in item.virtual_sources() if source.file_name != "."]
     if files:
         raise UnsupportedError(
-            f"its values are in another file, {files[0]}; use {option('allow_external')} to read it"
+            f"its values are in another file, {files[0]}; use allow_external=True to read it"
         )
 
 

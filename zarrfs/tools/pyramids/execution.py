@@ -24,7 +24,6 @@ from zarrfs.tools.copying.block_grid import Block, BlockGrid, stored_regions
 from zarrfs.tools.copying.conventions import effective_fill_value
 from zarrfs.tools.copying.copy_execution import has_same_encoding, write_array
 from zarrfs.tools.copying.executors import Executor
-from zarrfs.tools.copying.option_names import option
 from zarrfs.tools.copying.presence import unless_deleted
 from zarrfs.tools.copying.progress import Progress, ProgressCounter, nbytes_of_blocks
 from zarrfs.tools.pyramids.images import SourceImage
@@ -84,13 +83,12 @@ class PyramidRun:
             raise MetadataError(
                 f"{store.url}: {path or '/'!r} is not the result of an interrupted run with these options: "
                 f"found {'other levels' if unfinished is None else unfinished}, expected {signature}; use "
-                f"{option('if_exists', 'replace')}"
+                "if_exists='replace'"
             )
 
     def _raise_node_exists(self, store: Store, path: str) -> None:
         raise NodeExistsError(
-            f"{store.url}: a node exists at {path or '/'!r}; use {option('if_exists', 'replace')} or "
-            f"{option('if_exists', 'resume')}"
+            f"{store.url}: a node exists at {path or '/'!r}; use if_exists='replace' or if_exists='resume'"
         )
 
     def build(self, store: Store, path: str) -> None:
@@ -170,7 +168,7 @@ class PyramidRun:
             if not isinstance(existing, ArraySpec) or not has_same_encoding(existing, spec):
                 raise MetadataError(
                     f"{store.url}: {path or '/'!r} is not a level of an interrupted run with these options: its "
-                    f"metadata differ; use {option('if_exists', 'replace')}"
+                    "metadata differ; use if_exists='replace'"
                 )
             return Array(store, path, existing, cache, False)
         return write_array(store, path, spec, cache)

@@ -14,7 +14,6 @@ from typing import Any
 
 from zarrfs.engine.stores.regular_files import open_regular_file
 from zarrfs.errors import NodeExistsError, StoreError
-from zarrfs.tools.copying.option_names import option
 from zarrfs.tools.verification.problems import Problem
 
 __all__ = ["BatchKey", "Journal"]
@@ -47,7 +46,7 @@ class Journal:
             self._file.seek(size)
         except FileExistsError:
             raise NodeExistsError(
-                f"{self.path} exists; use {option('resume')} to continue an interrupted verification, or another name"
+                f"{self.path} exists; use resume=True to continue an interrupted verification, or another name"
             ) from None
         except OSError as error:
             raise StoreError(

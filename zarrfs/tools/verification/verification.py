@@ -19,7 +19,6 @@ from zarrfs.errors import OptionError, ServerError, StoreError, ZarrError
 from zarrfs.tools.copying.block_grid import ChunkCoords, Coords
 from zarrfs.tools.copying.cluster.connection import check_task_timeout, connect_cluster
 from zarrfs.tools.copying.cluster.executor import ClusterExecutor
-from zarrfs.tools.copying.option_names import option
 from zarrfs.tools.copying.presence import check_presence
 from zarrfs.tools.copying.progress import Progress, ProgressCounter, WorkerProgress, nbytes_of_chunks
 from zarrfs.tools.copying.stored_keys import ArrayKeys, foreign_keys, have_equal_bytes
@@ -88,13 +87,13 @@ def verify(
     """
     check_task_timeout(dask, task_timeout)
     if metadata and other is None:
-        raise OptionError(f"{option('metadata')} needs another location, whose metadata are compared")
+        raise OptionError("metadata=True needs another location, whose metadata are compared")
     own, others = split_options(
         storage_options, location, location if other is None else other, both_external=True
     )
     node = open_node(location, storage_options=None if own is None else dict(own), cache_size=0)
     hint = (
-        f"continue with {option('resume')} and the same report file"
+        "continue with resume=True and the same report file"
         if report_file is not None
         else "run it again; with a report file it can be continued"
     )

@@ -58,7 +58,7 @@ def check_source_on_workers(client: Client, source: Array | Group, target: Store
         if store.in_process:
             raise UnsupportedError(
                 f"{store.url} is in the memory of this process and not accessible to a Dask cluster; run this "
-                "without dask (--dask), or use a store that the workers can access"
+                "without the option dask, or use a store that the workers can access"
             )
     payload = pickled((source, target))
     _wait_for_workers(client)
@@ -145,7 +145,7 @@ def pickled(value: Any) -> bytes:
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         raise UnsupportedError(
             f"a location cannot be sent to a Dask cluster because it cannot be pickled: {error}; "
-            "run this without dask (--dask)"
+            "run this without the option dask"
         ) from error
 
 

@@ -15,7 +15,6 @@ from zarrfs.plugins import install_hint
 from zarrfs.tools.copying.cluster.executor import RESUME_HINT, ClusterExecutor
 from zarrfs.tools.copying.cluster.results import Statistics
 from zarrfs.tools.copying.executors import Executor, ThreadExecutor
-from zarrfs.tools.copying.option_names import option_name
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -36,7 +35,7 @@ def check_task_timeout(dask: str | Client | None, task_timeout: float | None) ->
         )
     if dask is None:
         raise OptionError(
-            f"{option_name('task_timeout')} applies to the workers of a Dask cluster, and needs {option_name('dask')}"
+            "the option task_timeout applies to the workers of a Dask cluster, and needs the option dask"
         )
 
 

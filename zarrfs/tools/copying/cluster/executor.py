@@ -29,7 +29,6 @@ from zarrfs.tools.copying.cluster.results import BatchResult, Statistics, Worker
 from zarrfs.tools.copying.cluster.submission import Submission, TaskMonitor
 from zarrfs.tools.copying.cluster.waiting import Stall, ask_worker, deferred_interrupt, request
 from zarrfs.tools.copying.cluster.worker import end_session, stop_job
-from zarrfs.tools.copying.option_names import option_name
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -59,7 +58,7 @@ RELEASE_SECONDS = 2.0
 MAX_ATTEMPTS = 3
 """The number of workers on which a task may exceed the time limit."""
 
-RESUME_HINT = "continue the copy with if_exists='resume' (--if-exists resume)"
+RESUME_HINT = "continue the copy with if_exists='resume'"
 
 
 class ClusterExecutor:
@@ -205,7 +204,7 @@ class ClusterExecutor:
             f"a task did not end within {self.task_timeout:g} s on the workers "
             f"{', '.join(dict.fromkeys(workers))} of the Dask "
             f"cluster at {self.address}{others}; end the processes of workers that hang, start others or use a longer "
-            f"{option_name('task_timeout')}, and {self.resume_hint}"
+            f"time for the option task_timeout, and {self.resume_hint}"
         )
 
     def _report_stall(self, seconds: float, futures: list[Future]) -> None:
@@ -219,8 +218,8 @@ class ClusterExecutor:
                 workers.update(*self._answer(lambda: self.client.who_has(futures)).values())
             logger.warning(
                 "no task has been completed for %.0f s; tasks are on the workers %s. If one of them hangs, end its "
-                "process: its tasks then run on other workers. %s does this after some time",
-                *(seconds, ", ".join(sorted(workers)) or "(none)", option_name("task_timeout")),
+                "process: its tasks then run on other workers. The option task_timeout does this after some time",
+                *(seconds, ", ".join(sorted(workers)) or "(none)"),
             )
 
     def _count(self, result: BatchResult, item_nbytes: float) -> None:
@@ -301,7 +300,8 @@ class ClusterExecutor:
         except KilledWorker as error:
             raise StoreError(
                 f"workers of the Dask cluster at {self.address} were killed while they ran one task (the last was "
-                f"{error.last_worker.address}), possibly for lack of memory; reduce --memory, and {self.resume_hint}"
+                f"{error.last_worker.address}), possibly for lack of memory; reduce the option "
+                f"memory, and {self.resume_hint}"
             ) from None
         except (CancelledError, AnswerCancelledError, CommClosedError):
             raise self._lost_error() from None
