@@ -5,11 +5,10 @@ The tables are made from the registries, and the help of the commands from click
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +21,10 @@ from zarrfs import errors  # noqa: E402
 from zarrfs.cli.main import COMMANDS, main  # noqa: E402
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec  # noqa: E402
 from zarrfs.engine.codecs.registry import codec_class, codec_names  # noqa: E402
-from zarrfs.engine.creation.array_spec import array_spec  # noqa: E402
+from zarrfs.engine.creation.array_options import ArrayOptions, ConsolidatedOptions  # noqa: E402
+from zarrfs.engine.creation.array_options import described as options_of  # noqa: E402
 from zarrfs.engine.dtypes.registry import families  # noqa: E402
 from zarrfs.engine.locations import DATABASES, SUFFIXES  # noqa: E402
-from zarrfs.engine.nodes.creation import new_nodes  # noqa: E402
 from zarrfs.mount.views.base import DirectoryView, View  # noqa: E402
 from zarrfs.mount.views.registry import DIRECTORY_VIEWS, all_views  # noqa: E402
 
@@ -104,10 +103,12 @@ LOW_SEARCH_RANK = "---\nsearch:\n  boost: 0.01\n---\n\n"
 OUTSIDE = re.compile(r"\[([^\]]+)\]\(\.\./([^)#]+)\)")
 """A link from a page in ``docs`` to a file outside of it."""
 
+OPENING = "Open"
+
 CREATION = "Create arrays and groups"
 
 PACKAGE_SECTIONS: dict[str, tuple[str, ...]] = {
-    "Open": ("open", "open_array", "open_group", "open_consolidated", "Access"),
+    OPENING: ("open", "open_array", "open_group", "open_consolidated", "Access"),
     "Arrays": ("Array",),
     "Groups": ("Group", "tree"),
     CREATION: (
@@ -209,8 +210,13 @@ def python_page() -> str:
     ]
     for heading, names in PACKAGE_SECTIONS.items():
         parts.append(f"## {heading}")
+        if heading == OPENING:
+            parts += [
+                "### Options of locations",
+                _table(("option", "meaning"), _options(ConsolidatedOptions)),
+            ]
         if heading == CREATION:
-            parts += ["### Options of new arrays", _table(("option", "meaning"), _creation_options())]
+            parts += ["### Options of new arrays", _table(("option", "meaning"), _options(ArrayOptions))]
         for name in names:
             options = "\n      members: false" if name in OPTION_CLASSES else ""
             parts.append(f"::: zarrfs.{name}\n    options:\n      heading_level: 3{options}")
@@ -291,23 +297,15 @@ def errors_page() -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def _creation_options() -> Iterator[tuple[str, str]]:
-    """Yield the options of ``create_array``, from the docstrings of the functions that take them."""
-    written = dict(_arguments(new_nodes.create_array_node))
-    returned = dict(_arguments(new_nodes.create_array))
-    yield from _arguments(array_spec)
-    yield "`data`", written["`data`"]
-    yield "`overwrite`", written["`overwrite`"].partition("; if False")[0] + "; otherwise it is an error."
-    yield "`write_empty_chunks`", returned["`write_empty_chunks`"]
-    yield "`access`", "how the array is read and written; see [Access](#zarrfs.Access)."
-
-
-def _arguments(function: Callable[..., Any]) -> Iterator[tuple[str, str]]:
-    """Yield the names and descriptions below "Args:" of a docstring."""
-    section = inspect.cleandoc(function.__doc__ or "").partition("Args:\n")[2]
-    for entry in re.findall(r"^    (\w.*(?:\n     .*)*)", section, re.MULTILINE):
-        names, _, text = " ".join(entry.split()).partition(": ")
-        yield ", ".join(f"`{name}`" for name in names.split(", ")), text.replace("``", "`")
+def _options(*kinds: type) -> Iterator[tuple[str, str]]:
+    """Yield the options of typed dictionaries, with their meaning, their default and their other names."""
+    described = {name: option for kind in kinds for name, option in options_of(kind).items()}
+    for name, option in described.items():
+        if option.help:
+            aliases = [f"`{other}`" for other, entry in described.items() if entry.alias_of == name]
+            notes = [] if option.default is None else [f"Default: `{option.default!r}`."]
+            notes += [f"Also {', '.join(aliases)}."] if aliases else []
+            yield f"`{name}`", " ".join([f"{option.help}.".replace("``", "`"), *notes])
 
 
 def _data_types() -> Iterator[tuple[str, str]]:

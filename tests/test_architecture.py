@@ -127,7 +127,6 @@ ORDER = (
     "zarrfs.engine.codecs.n5",
     "zarrfs.engine.native",
     "zarrfs.engine.values",
-    "zarrfs.engine.options",
     "zarrfs.engine.indexing",
     "zarrfs.engine.chunking",
     "zarrfs.engine.model",

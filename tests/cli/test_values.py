@@ -81,11 +81,6 @@ def test_messages_name_the_options_of_the_command(message: str, shown: str) -> N
         (["pyramid", "IMAGE/0", "NEW", "--scale", "0,1"], 2, "scale: expected positive numbers"),
         (["export", "IMAGE", "NEW.tif", "--dtype", "U5"], 2, "--dtype: expected a data type of numbers"),
         (
-            ["verify", "IMAGE", "--task-timeout", "5"],
-            2,
-            "the option --task-timeout applies to the workers of a Dask cluster, and needs the option --dask",
-        ),
-        (
             ["info", "IMAGE", "--storage-option", "x=1"],
             2,
             "a directory does not accept the storage option 'x'",

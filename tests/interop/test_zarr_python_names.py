@@ -19,7 +19,7 @@ import zarr.storage
 import zarrfs
 import zarrfs.codecs
 import zarrfs.storage
-from zarrfs.engine.creation.array_options import ArrayOptions
+from zarrfs.engine.creation.array_options import ArrayOptions, OpenNodeOptions, described
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "coming-from-zarr-python.md"
 
@@ -139,6 +139,15 @@ def test_methods_have_the_parameters_of_zarr_python_3(name: str) -> None:
         return  # of Mapping
     theirs = parameters(getattr(getattr(zarr, owner), method)) - NOT_TAKEN
     assert theirs - parameters(ours) == set()
+
+
+def test_each_option_is_described_or_refers_to_one_that_is() -> None:
+    options = described(OpenNodeOptions)
+    for name, option in options.items():
+        if option.alias_of is not None:
+            assert options[option.alias_of].help, name
+        else:
+            assert bool(option.help) == (option.has_effect and not option.unsupported), name
 
 
 def test_signatures_list_every_option_for_arrays() -> None:

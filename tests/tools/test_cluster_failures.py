@@ -442,7 +442,9 @@ def test_the_task_timeout_needs_a_cluster_and_is_positive(source: Path, tmp_path
     command = [sys.executable, "-m", "zarrfs", "pyramid", str(source / "a"), "--task-timeout", "5"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "--task-timeout applies to the workers of a Dask cluster, and needs --dask" in done.stderr
+    assert (
+        "--task-timeout applies to the workers of a Dask cluster, and needs the option --dask" in done.stderr
+    )
 
 
 def test_a_scheduler_that_is_lost_during_the_check_is_an_error_and_nothing_is_left(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Unpack
 
 from zarrfs.engine.cache import ChunkCache, default_cache
+from zarrfs.engine.creation.array_options import LocationOptions
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.paths import normalize_path
 from zarrfs.engine.io.access import Access
@@ -16,7 +17,7 @@ from zarrfs.engine.nodes.group import Group, make_node
 from zarrfs.engine.nodes.node import OpenStore, StoredNode
 from zarrfs.engine.open_options import MODE_ALIASES, MODES
 from zarrfs.engine.stores.base import Store
-from zarrfs.engine.stores.wrappers.synchronizers import SynchronizedStore, Synchronizer
+from zarrfs.engine.stores.wrappers.synchronizers import SynchronizedStore
 from zarrfs.errors import MetadataError, NodeNotFoundError
 
 __all__ = ["cache_of_size", "check_opened", "closing_on_failure", "located_store", "open_existing"]
@@ -26,15 +27,11 @@ def open_existing(
     location: Location,
     path: str,
     mode: str,
-    cache_size: int | None,
-    storage_options: dict[str, Any] | None,
-    synchronizer: Synchronizer | None,
     access: Access,
+    **options: Unpack[LocationOptions],
 ) -> Array | Group:
     """Open an existing node. Raises NodeNotFoundError if there is none."""
-    store, inner, shared = located_store(
-        location, "r" if mode == "r" else "r+", storage_options, synchronizer, access
-    )
+    store, inner, shared = located_store(location, "r" if mode == "r" else "r+", access, **options)
     with closing_on_failure(store, location):
         full = "/".join(part for part in (inner, normalize_path(path)) if part)
         spec = formats.read_node(
@@ -43,7 +40,14 @@ def open_existing(
         if spec is None:
             hint = f"; to set the mode, use mode={path!r}" if path in (*MODES, *MODE_ALIASES) else ""
             raise NodeNotFoundError(_not_found_message(store, full) + hint)
-        node = make_node(store, full, spec, cache_of_size(cache_size), mode == "r" or store.read_only, access)
+        node = make_node(
+            store,
+            full,
+            spec,
+            cache_of_size(options.get("cache_size")),
+            mode == "r" or store.read_only,
+            access,
+        )
         return node._share_store(shared)
 
 
@@ -63,12 +67,12 @@ def check_opened(node: Array | Group, zarr_format: Any, use_consolidated: bool |
 def located_store(
     location: Location,
     mode: str,
-    storage_options: dict[str, Any] | None,
-    synchronizer: Synchronizer | None,
     access: Access | None,
+    **options: Unpack[LocationOptions],
 ) -> tuple[Store, str, OpenStore | None]:
     """Return the store of a location, the path in it, and the owner of the store: None if the caller passed it."""
     external = access is not None and access.allow_external
+    storage_options, synchronizer = options.get("storage_options"), options.get("synchronizer")
     store, inner = open_store(location, mode=mode, storage_options=storage_options, allow_external=external)
     if access is not None and access.concurrency is not None:
         store.limit_requests(access.concurrency)

@@ -11,14 +11,19 @@ from typing import Any, Unpack, cast
 
 from zarrfs.engine.creation.array_options import (
     ArrayOptions,
+    CreateArrayOptions,
+    CreateGroupOptions,
+    LocationOptions,
+    NodeOptions,
     OpenArrayOptions,
     OpenGroupOptions,
+    OpenNodeOptions,
+    described,
     engine_options,
     with_options_signature,
     without_defaults,
 )
 from zarrfs.engine.formats.paths import normalize_path
-from zarrfs.engine.io.access import Access
 from zarrfs.engine.located_nodes import (
     cache_of_size,
     check_opened,
@@ -32,16 +37,12 @@ from zarrfs.engine.nodes.creation import new_nodes
 from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.open_options import (
     FOR_OPENING,
-    OPEN_OPTIONS,
     Mode,
-    check_array_names,
-    check_common,
-    check_group_names,
+    check_options,
     resolve_access,
     resolve_mode,
 )
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers.synchronizers import Synchronizer
 from zarrfs.errors import (
     LocationError,
     NodeExistsError,
@@ -65,19 +66,12 @@ __all__ = [
 ]
 
 
-@with_options_signature(ArrayOptions)
+@with_options_signature(OpenNodeOptions)
 def open(
     store: Location | None = None,
     path: str | None = "",
     mode: Mode | None = None,
-    *,
-    cache_size: int | None = None,
-    allow_pickle: bool = False,
-    allow_external: bool = False,
-    storage_options: dict[str, Any] | None = None,
-    synchronizer: Synchronizer | None = None,
-    use_consolidated: bool | None = None,
-    **options: Unpack[ArrayOptions],
+    **options: Unpack[OpenNodeOptions],
 ) -> Array | Group:
     """Open the array or group at ``path`` in ``store``, or create one. The format is detected.
 
@@ -92,23 +86,11 @@ def open(
             creates the node if it does not exist; ``"w"`` creates the node and deletes an existing one; ``"w-"`` or
             ``"x"`` creates the node and fails if one exists. The default is ``"a"`` if options for creating a node are
             given, else ``"r"``.
-        cache_size: the capacity in bytes of a cache of decoded chunks for this node and the nodes reached from it; 0
-            caches nothing. By default they use the cache that the whole process shares.
-        allow_pickle: whether object arrays that were stored by pickle may be read, in this node and below it.
-            Unpickling executes code that the data contain; set this only for data that you trust.
-        allow_external: whether data outside the store may be read if the store refers to them: by symbolic links that
-            leave it, or by references to other hosts or directories. Set this only for data that you trust.
-        storage_options: for a URL, the options of fsspec: ``anon``, ``key``, ``headers`` and others. For directories,
-            archives and LMDB, ``durable``: if True, each write is flushed to the disk (fsync) before it returns; an
-            archive is flushed when it is closed.
-        synchronizer: provides the locks for writing. Use a ``ProcessSynchronizer`` if several processes write to one
-            chunk or shard, or change the same metadata, in a store that is not a local directory, or together with
-            zarr-python 2. Threads of one process, and processes that use a local directory, do not need one.
-        use_consolidated: whether members of a group are looked up in its consolidated metadata. True: yes, and raise
-            MetadataError if there are none. False: no. None: if lookups in the store are slow.
-        options: ``access`` determines when metadata and chunks are compared with the store, whether missing chunks are
-            an error, and the number of threads; see ``Access``. ``zarr_format`` requires a format. All others are
-            options for creating a node: those of ``create_array`` if they include ``shape`` or ``data``, else those of
+        options: ``OpenNodeOptions`` describes each. ``access`` determines when metadata and chunks are compared with
+            the store, whether missing chunks are an error, and the number of threads; see ``Access``. ``zarr_format``
+            requires a format. ``cache_size``, ``storage_options``, ``synchronizer``, ``allow_pickle``,
+            ``allow_external`` and ``use_consolidated`` determine how the location is opened. All others are options
+            for creating a node: those of ``create_array`` if they include ``shape`` or ``data``, else those of
             ``create_group``.
 
     Raises:
@@ -119,9 +101,8 @@ def open(
         OptionError: the mode is invalid, or an option is unknown or has an invalid value.
         StoreError: the store failed.
     """
-    check_common(cache_size, storage_options, synchronizer, options.get("access"))
-    check_array_names("open()", options)
-    explicit = without_defaults(options)
+    check_options("open()", options, OpenNodeOptions, ("path", "mode"))
+    explicit = without_defaults(_options_of(ArrayOptions, options))
     chosen = resolve_mode(mode, store, explicit)
     zarr_format = explicit.get("zarr_format", explicit.get("zarr_version"))
     creating = {name: value for name, value in explicit.items() if name not in FOR_OPENING}
@@ -131,10 +112,11 @@ def open(
             f"mode {chosen!r} opens an existing node and does not accept {', '.join(invalid)}; use mode 'a', 'w' or "
             "'w-' to create a node"
         )
-    access = resolve_access(explicit, allow_pickle, allow_external, use_consolidated)
+    access = resolve_access(without_defaults(options))
+    located = _options_of(LocationOptions, options)
     if chosen in ("r", "r+", "a") and store is not None:
         try:
-            node = open_existing(store, path or "", chosen, cache_size, storage_options, synchronizer, access)
+            node = open_existing(store, path or "", chosen, access, **located)
         except (NodeNotFoundError, LocationError):
             if chosen != "a":
                 raise
@@ -144,25 +126,20 @@ def open(
             # An import of a module of the format, the codecs or the store.
             raise import_failure(error) from error
         else:
-            check_opened(node, zarr_format, use_consolidated)
+            check_opened(node, zarr_format, options.get("use_consolidated"))
             return node
-    common: dict[str, Any] = {
-        "cache_size": cache_size,
-        "storage_options": storage_options,
-        "synchronizer": synchronizer,
-        "overwrite": chosen == "w",
-    }
+    common = {**located, "access": access, "overwrite": chosen == "w"}
     place: Location = MemoryStore() if store is None else store
     try:
         if "shape" in explicit or "data" in explicit:
-            return create_array(place, path, **{**explicit, "access": access, **common})
-        return create_group(place, path, **{**creating, "access": access, **common})
+            return create_array(place, path, **{**explicit, **common})
+        return create_group(place, path, **{**creating, **common})
     except NodeExistsError:
         if chosen != "a" or store is None:
             raise
     # Another thread or process has created the node since.
-    node = open_existing(store, path or "", chosen, cache_size, storage_options, synchronizer, access)
-    check_opened(node, zarr_format, use_consolidated)
+    node = open_existing(store, path or "", chosen, access, **located)
+    check_opened(node, zarr_format, options.get("use_consolidated"))
     return node
 
 
@@ -177,7 +154,7 @@ def open_array(
 
     Creating an array requires the option ``shape`` or ``data``. Raises NodeTypeError if there is a group at the path.
     """
-    check_array_names("open_array()", options)
+    check_options("open_array()", options, OpenArrayOptions, ("path", "mode"))
     unshaped = options.get("shape") is None and options.get("data") is None
     if unshaped and (mode in ("w", "w-", "x") or store is None):
         raise OptionError(
@@ -186,7 +163,8 @@ def open_array(
     if unshaped and mode == "a":
         # The array must exist, because none can be created without a shape.
         mode = "r+"
-        kept = {name: value for name, value in options.items() if name in {*FOR_OPENING, *OPEN_OPTIONS}}
+        creating = described(ArrayOptions).keys() - FOR_OPENING
+        kept = {name: value for name, value in options.items() if name not in creating}
         options = cast(OpenArrayOptions, kept)
     node = open(store, path, mode, **options)
     if isinstance(node, Group):
@@ -208,7 +186,7 @@ def open_group(
     Raises NodeTypeError if there is an array at the path. ``attributes`` are the attributes of a new group.
     ``cache_attrs``, ``chunk_store`` and ``meta_array`` are accepted for compatibility with zarr-python.
     """
-    check_group_names("open_group()", options)
+    check_options("open_group()", options, OpenGroupOptions, ("path", "mode"))
     node = open(store, path, mode, **options)
     if isinstance(node, Array):
         raise NodeTypeError(f"{node.store.url}: {node.name} is an array, expected a group; use open_array")
@@ -246,56 +224,39 @@ def group(
     return open_group(store, path, "w" if overwrite else "a", **options)
 
 
+@with_options_signature(CreateGroupOptions)
 def create_group(
     store: Location | None = None,
     path: str | None = "",
     *,
-    zarr_format: int | str | None = None,
-    zarr_version: int | None = None,
-    attributes: Mapping[str, Any] | None = None,
     overwrite: bool = False,
-    cache_size: int | None = None,
-    storage_options: dict[str, Any] | None = None,
-    synchronizer: Synchronizer | None = None,
-    access: Access | None = None,
-    chunk_store: None = None,
-    meta_array: None = None,
+    **options: Unpack[CreateGroupOptions],
 ) -> Group:
     """Create a group and its missing ancestors. Without a location the group is created in memory.
 
-    The arguments ``store``, ``path``, ``cache_size``, ``storage_options``, ``synchronizer`` and ``access`` are those of
-    ``open``. ``overwrite`` replaces an existing node with everything below it; otherwise NodeExistsError is raised.
-    Raises NodeTypeError if an ancestor is an array.
+    The arguments are those of ``open``, and ``attributes``. ``overwrite`` replaces an existing node with everything
+    below it; otherwise NodeExistsError is raised. Raises NodeTypeError if an ancestor is an array.
     """
-    check_common(cache_size, storage_options, synchronizer, access)
-    translated = engine_options(
-        {
-            "zarr_format": zarr_format,
-            "zarr_version": zarr_version,
-            "chunk_store": chunk_store,
-            "meta_array": meta_array,
-        }
-    )
+    check_options("create_group()", options, CreateGroupOptions)
+    access = options.get("access")
+    translated = engine_options(_options_of(NodeOptions, options))
     location: Location = MemoryStore() if store is None else store
-    place, inner, shared = located_store(location, "a", storage_options, synchronizer, access)
+    place, inner, shared = located_store(location, "a", access, **_options_of(LocationOptions, options))
     with closing_on_failure(place, location):
         full = "/".join(part for part in (inner, normalize_path(path or "")) if part)
-        spec = new_nodes.create_group_node(
-            place, full, translated.get("zarr_format", 3), attributes or {}, overwrite
-        )
-        return Group(place, full, spec, cache_of_size(cache_size), False, access)._share_store(shared)
+        zarr_format, attributes = translated.get("zarr_format", 3), translated.get("attributes", {})
+        spec = new_nodes.create_group_node(place, full, zarr_format, attributes, overwrite)
+        cache = cache_of_size(options.get("cache_size"))
+        return Group(place, full, spec, cache, False, access)._share_store(shared)
 
 
-@with_options_signature(ArrayOptions)
+@with_options_signature(CreateArrayOptions)
 def create_array(
     store: Location | None = None,
     path: str | None = "",
     *,
     name: str | None = None,
-    cache_size: int | None = None,
-    storage_options: dict[str, Any] | None = None,
-    synchronizer: Synchronizer | None = None,
-    **options: Unpack[ArrayOptions],
+    **options: Unpack[CreateArrayOptions],
 ) -> Array:
     """Create an array and its missing ancestors. Without a location the array is created in memory.
 
@@ -304,15 +265,10 @@ def create_array(
     Args:
         store: a path or URL, a store, a dictionary of keys to bytes, or an open group.
         path, name: the path of the array below the location. ``name`` is zarr-python's name for it.
-        cache_size, storage_options, synchronizer: as in ``open``.
-        options: the most common are ``shape`` and ``dtype``, or ``data``; ``chunks`` and ``shards`` (numbers of
-            elements per dimension); ``codecs``, or ``filters``, ``serializer`` and ``compressors``; ``fill_value``,
-            ``order``, ``dimension_names``, ``dimension_units``, ``attributes``, ``zarr_format``, ``overwrite`` and
-            ``access``. ``zarrfs.engine.creation.array_spec.array_spec`` and
-            ``zarrfs.engine.nodes.creation.new_nodes`` describe all of them; the documentation has a table. With
-            ``write_data=False`` only shape and dtype are taken from ``data``. ``compressor``, ``object_codec``,
-            ``chunk_shape``, ``config``, ``cache_metadata``, ``read_only`` and ``zarr_version`` have the same meaning as
-            in zarr-python.
+        options: those of ``CreateArrayOptions``, where each is described. The most common are ``shape`` and ``dtype``,
+            or ``data``; ``chunks`` and ``shards`` (numbers of elements per dimension); ``codecs``, or ``filters``,
+            ``serializer`` and ``compressors``; ``fill_value``, ``order``, ``dimension_names``, ``attributes``,
+            ``zarr_format``, ``overwrite`` and ``access``. The names of zarr-python have the same meaning as there.
 
     Raises:
         NodeExistsError: there is a node at the path and ``overwrite`` is False.
@@ -321,15 +277,21 @@ def create_array(
         DataError: a value of ``data`` does not fit the data type.
         LocationError, StoreError: the store cannot be opened or written.
     """
-    check_common(cache_size, storage_options, synchronizer, options.get("access"))
-    check_array_names("create_array()", options)
+    check_options("create_array()", options, CreateArrayOptions)
     if name is not None and path:
         raise OptionError(f"give either path or name, found {path!r} and {name!r}")
-    translated = engine_options(options)
+    translated = engine_options(_options_of(ArrayOptions, options))
     location: Location = MemoryStore() if store is None else store
-    place, inner, shared = located_store(location, "a", storage_options, synchronizer, options.get("access"))
+    located = _options_of(LocationOptions, options)
+    place, inner, shared = located_store(location, "a", options.get("access"), **located)
     with closing_on_failure(place, location):
         full = "/".join(part for part in (inner, normalize_path(name or path or "")) if part)
-        array = new_nodes.create_array(place, full, cache_of_size(cache_size), **translated)
+        cache = cache_of_size(options.get("cache_size"))
+        array = new_nodes.create_array(place, full, cache, **translated)
         array._read_only = bool(options.get("read_only"))
         return array._share_store(shared)
+
+
+def _options_of(kind: type, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that a typed dictionary declares."""
+    return {name: options[name] for name in described(kind) if name in options}

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
-from zarrfs.engine.creation.array_options import ArrayOptions, OpenGroupOptions, engine_options
+from zarrfs.engine.creation.array_options import (
+    ArrayOptions,
+    check_option_names,
+    check_option_type,
+    described,
+    engine_options,
+)
 from zarrfs.engine.io.access import Access
 from zarrfs.engine.locations import Location
-from zarrfs.engine.nodes.creation import new_nodes
-from zarrfs.engine.options import check_option_names, check_option_type
 from zarrfs.engine.values import describe_value
 from zarrfs.errors import OptionError
 
@@ -20,11 +24,8 @@ __all__ = [
     "FOR_OPENING",
     "MODES",
     "MODE_ALIASES",
-    "OPEN_OPTIONS",
     "Mode",
-    "check_array_names",
-    "check_common",
-    "check_group_names",
+    "check_options",
     "resolve_access",
     "resolve_mode",
 ]
@@ -40,26 +41,8 @@ DEFAULT_MODE: Mode = "r"
 then creates an empty group, and data that are only to be read can be changed by mistake.
 """
 
-FOR_OPENING = (
-    "config",
-    "write_empty_chunks",
-    "cache_metadata",
-    "cache_attrs",
-    "partial_decompress",
-    "access",
-)
+FOR_OPENING = tuple(name for name, option in described(ArrayOptions).items() if option.applies_to_existing)
 """The options of ``ArrayOptions`` that also apply to an existing node."""
-
-OPEN_OPTIONS = {
-    "path",
-    "mode",
-    "cache_size",
-    "allow_pickle",
-    "allow_external",
-    "storage_options",
-    "synchronizer",
-}
-"""Options that only the functions that open nodes have, for suggestions in messages about unknown names."""
 
 
 def resolve_mode(mode: str | None, store: Location | None, options: Mapping[str, Any]) -> str:
@@ -78,7 +61,7 @@ def resolve_mode(mode: str | None, store: Location | None, options: Mapping[str,
 
 
 def resolve_access(
-    options: Mapping[str, Any], allow_pickle: bool, allow_external: bool, use_consolidated: bool | None
+    options: Mapping[str, Any],
 ) -> Access:
     """Return the Access that results from all options of a call."""
     translated = engine_options({name: options[name] for name in FOR_OPENING if name in options})
@@ -86,25 +69,24 @@ def resolve_access(
     changes: dict[str, Any] = {}
     if "write_empty_chunks" in translated and translated["write_empty_chunks"] is not None:
         changes["write_empty_chunks"] = translated["write_empty_chunks"]
-    if allow_pickle:
-        changes["allow_pickle"] = True
-    if allow_external:
-        changes["allow_external"] = True
-    if use_consolidated is not None:
-        changes["use_consolidated"] = use_consolidated
+    for name in ("allow_pickle", "allow_external"):
+        if options.get(name):
+            changes[name] = True
+    if options.get("use_consolidated") is not None:
+        changes["use_consolidated"] = options["use_consolidated"]
     return replace(access, **changes) if changes else access
 
 
-def check_array_names(function: str, options: Mapping[str, Any]) -> None:
-    known = set(ArrayOptions.__annotations__) | new_nodes.ARRAY_OPTIONS
-    check_option_names(function, options, known if function == "create_array()" else known | OPEN_OPTIONS)
+def check_options(
+    function: str, given: Mapping[str, Any], options: type, parameters: Collection[str] = ()
+) -> None:
+    """Raise OptionError for an option that a function does not have, or whose value has an invalid type.
 
-
-def check_group_names(function: str, options: Mapping[str, Any]) -> None:
-    check_option_names(function, options, OpenGroupOptions.__annotations__)
-
-
-def check_common(cache_size: Any, storage_options: Any, synchronizer: Any, access: Any) -> None:
+    ``options`` is the typed dictionary of the options of the function. Its other ``parameters`` are also suggested.
+    The values of options for creating a node are checked later.
+    """
+    check_option_names(function, given, {*described(options), *parameters})
+    cache_size, synchronizer = given.get("cache_size"), given.get("synchronizer")
     check_option_type(
         "cache_size",
         cache_size,
@@ -113,8 +95,10 @@ def check_common(cache_size: Any, storage_options: Any, synchronizer: Any, acces
     )
     if cache_size is not None and cache_size < 0:
         raise OptionError(f"cache_size must be at least 0, found {cache_size}; 0 caches nothing")
-    check_option_type("storage_options", storage_options, Mapping, "a mapping of names to values")
-    check_option_type("access", access, Access, "an Access")
+    check_option_type(
+        "storage_options", given.get("storage_options"), Mapping, "a mapping of names to values"
+    )
+    check_option_type("access", given.get("access"), Access, "an Access")
     if synchronizer is not None and not hasattr(synchronizer, "lock"):
         raise OptionError(
             f"synchronizer must be a ProcessSynchronizer or ThreadSynchronizer, found {describe_value(synchronizer)}"

@@ -12,13 +12,13 @@ from zarrfs.engine.creation.array_options import (
     CreateOptions,
     OpenArrayOptions,
     UnfilledCreateOptions,
+    with_fill_value,
     with_options_signature,
 )
 from zarrfs.engine.locations import Location
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.creation.similar_arrays import options_like, spec_of
 from zarrfs.engine.open import Mode, create_array, open_array
-from zarrfs.engine.options import with_fill_value
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import OptionError
 

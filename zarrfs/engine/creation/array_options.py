@@ -1,15 +1,19 @@
-"""The options of functions that create arrays: their names and types, and zarr-python's names for them.
+"""The options of functions that open and create nodes: one description of each, and zarr-python's names for them.
 
-The typed dictionaries declare the options once, for ``create_array`` and for all functions that pass options to it.
-``engine_options`` translates the options of a caller to those of ``nodes.creation.new_nodes.create_array``.
+Each option is declared once, as a key of a typed dictionary: its name, its static type, and an ``Option`` with its
+default, its meaning and how zarr-python's names relate to it. Typed dictionaries that combine others are the options of
+a function. Signatures, checks, defaults and the documentation are derived from them. ``engine_options`` translates the
+options of a caller to those of ``nodes.creation.new_nodes.create_array``.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal, TypedDict, TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cache
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, TypedDict, TypeVar, get_type_hints
 
 import numpy as np
 
@@ -18,85 +22,279 @@ from zarrfs.engine.dtypes import DataType
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.io.access import Access
 from zarrfs.engine.stores.wrappers.synchronizers import Synchronizer
-from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.engine.values import describe_value
+from zarrfs.errors import MetadataError, OptionError, UnsupportedError
 
 __all__ = [
     "ArrayOptions",
+    "ConsolidatedOptions",
+    "CreateArrayOptions",
+    "CreateGroupOptions",
     "CreateOptions",
     "FilledOptions",
     "LocationOptions",
+    "NodeOptions",
     "OpenArrayOptions",
     "OpenGroupOptions",
+    "OpenNodeOptions",
+    "Option",
     "UnfilledCreateOptions",
     "UnfilledOptions",
+    "check_option_names",
+    "check_option_type",
+    "described",
     "engine_options",
+    "with_fill_value",
     "with_options_signature",
     "without_defaults",
 ]
 
 
-class UnfilledOptions(TypedDict, total=False):
-    """All options for creating an array except its shape and content.
+@dataclass(frozen=True)
+class Option:
+    """The description of an option: the annotation of a key of a typed dictionary, which has its name and type.
 
-    The first block has the names of this package, which are those of zarr-python 3 if it has the option. The second
-    block has other names that zarr-python 2 or 3 accepts. ``create_array`` documents the options.
+    Attributes:
+        help: what it means. Empty for another name of an option, and if it is not supported or has no effect.
+        default: the value that it has if it is not given, and for None.
+        alias_of: the option of this package for which this is another name.
+        none_is_value: whether None is a value of its own, instead of the default.
+        applies_to_existing: whether it also applies to a node that exists.
+        has_effect: whether it is more than a name that zarr-python accepts.
+        unsupported: why no other value than None is accepted; empty if others are.
     """
 
-    dtype: Any
-    chunks: Any
-    shards: Any
-    filters: Any
-    serializer: Any
-    compressors: Any
-    codecs: Sequence[Any] | None
-    order: Literal["C", "F"] | None
-    zarr_format: int | str | None
-    attributes: Mapping[str, Any] | None
-    dimension_names: Sequence[str | None] | None
-    dimension_units: Sequence[str | None] | None
-    dimension_separator: Literal[".", "/"] | None
-    chunk_key_encoding: Any
-    overwrite: bool
-    write_empty_chunks: bool | None
-    access: Access | None
+    help: str = ""
+    default: Any = None
+    _: KW_ONLY
+    alias_of: str | None = None
+    none_is_value: bool = False
+    applies_to_existing: bool = False
+    has_effect: bool = True
+    unsupported: str = ""
 
-    compressor: Any
-    object_codec: Any
-    chunk_shape: Any
-    compression: Any
-    compression_opts: Any
-    config: Any
-    zarr_version: int | None
-    read_only: bool | None
-    cache_metadata: bool | None
-    cache_attrs: bool | None
-    chunk_store: None
-    meta_array: None
-    partial_decompress: bool | None
+
+class NodeOptions(TypedDict, total=False):
+    """The options of functions that create arrays or groups."""
+
+    zarr_format: Annotated[
+        int | str | None, Option('3, 2, ``"n5"``, or ``"draft2019"`` for the draft of June 2019', 3)
+    ]
+    zarr_version: Annotated[int | None, Option(alias_of="zarr_format")]
+    attributes: Annotated[Mapping[str, Any] | None, Option("the user attributes")]
+    access: Annotated[
+        Access | None,
+        Option("how the node is read and written, see ``Access``", applies_to_existing=True),
+    ]
+    cache_attrs: Annotated[
+        bool | None,
+        # Attributes are cached in the same way as other metadata.
+        Option(applies_to_existing=True, has_effect=False),
+    ]
+    chunk_store: Annotated[None, Option(unsupported="metadata and chunks must be in one store")]
+    meta_array: Annotated[None, Option(unsupported="arrays are read into NumPy arrays")]
+
+
+class UnfilledOptions(NodeOptions, total=False):
+    """All options for creating an array except its shape and content."""
+
+    dtype: Annotated[
+        Any,
+        Option(
+            'the data type. Those of variable length are ``str``, ``bytes``, ``"array:<i4"`` (ragged arrays; v2), or '
+            "``object`` with an object codec as filter (v2)",
+            "float64",
+        ),
+    ]
+    chunks: Annotated[
+        Any,
+        Option(
+            "the chunk shape, or one length for all dimensions. A length of -1 or None means the whole dimension. "
+            '``"auto"`` or True chooses chunks of about 1 MiB; False creates one chunk. A ChunkConstraint limits '
+            "the choice. A list of lengths for a dimension, as in ``((3, 4, 3), 5)``, creates a rectilinear grid (v3). "
+            "A ChunkGrid or its metadata is used unchanged",
+            "auto",
+        ),
+    ]
+    chunk_shape: Annotated[Any, Option(alias_of="chunks")]
+    shards: Annotated[
+        Any,
+        Option(
+            'the shard shape, a multiple of the chunk shape, or ``"auto"``; None stores each chunk under its own key '
+            '(v3). ``{"shape": ..., "index_location": "start"}`` also chooses where the index is in the shard. A '
+            "ChunkConstraint is solved together with ``chunks``; shards are created only if they are larger than the "
+            "chunks",
+            none_is_value=True,
+        ),
+    ]
+    codecs: Annotated[
+        Sequence[Any] | None,
+        Option(
+            "the complete chain of a v3 array as metadata or Codec objects. Excludes the next three options"
+        ),
+    ]
+    filters: Annotated[Any, Option("array->array codecs (v3), or numcodecs filters (v2)", none_is_value=True)]
+    serializer: Annotated[Any, Option("the array->bytes codec of a v3 array", "auto", none_is_value=True)]
+    compressors: Annotated[
+        Any,
+        Option(
+            'one or several bytes->bytes codecs; None for no compression. As v3 metadata (``{"name": "gzip", '
+            '"configuration": {"level": 5}}``), v2 metadata (``{"id": "zlib", "level": 1}``), a name, or a '
+            'numcodecs codec. ``"auto"`` is Blosc with Zstandard and shuffling',
+            "auto",
+            none_is_value=True,
+        ),
+    ]
+    compression: Annotated[Any, Option(alias_of="compressors", none_is_value=True)]
+    compression_opts: Annotated[
+        Any, Option("the parameters of the codec that ``compression`` names, as in h5py and zarr-python 2")
+    ]
+    compressor: Annotated[Any, Option(alias_of="compressors", none_is_value=True)]
+    object_codec: Annotated[Any, Option("one more filter, as in zarr-python 2")]
+    order: Annotated[
+        Literal["C", "F"] | None,
+        Option('the memory order within chunks. In v3, ``"F"`` adds a transpose codec', "C"),
+    ]
+    dimension_names: Annotated[
+        Sequence[str | None] | None,
+        Option("the name of each dimension, None for one without a name", none_is_value=True),
+    ]
+    dimension_units: Annotated[
+        Sequence[str | None] | None,
+        Option('the unit of each dimension, for example ``"4 nm"`` (v3, N5)', none_is_value=True),
+    ]
+    dimension_separator: Annotated[
+        Literal[".", "/"] | None,
+        Option('the separator in chunk keys, ``"."`` or ``"/"``; the default depends on the format'),
+    ]
+    chunk_key_encoding: Annotated[
+        Any, Option("the encoding of chunk keys as v3 metadata, instead of ``dimension_separator``")
+    ]
+    overwrite: Annotated[
+        bool,
+        Option(
+            "whether an existing node is replaced, with everything below it; otherwise it is an error", False
+        ),
+    ]
+    write_empty_chunks: Annotated[
+        bool | None,
+        Option(
+            "whether chunks that contain only the fill value are stored. None: as in ``access``",
+            applies_to_existing=True,
+        ),
+    ]
+    config: Annotated[
+        Any,
+        Option(
+            "a mapping with ``write_empty_chunks``, or an ArrayConfig of zarr-python 3",
+            applies_to_existing=True,
+        ),
+    ]
+    read_only: Annotated[bool | None, Option("whether the returned array is read-only")]
+    cache_metadata: Annotated[
+        bool | None,
+        Option("False compares the metadata with the store at each access", applies_to_existing=True),
+    ]
+    partial_decompress: Annotated[
+        bool | None,
+        # Chunks are always decoded partially if possible.
+        Option(applies_to_existing=True, has_effect=False),
+    ]
 
 
 class FilledOptions(UnfilledOptions, total=False):
     """The options of functions that take the shape or the data as a separate argument."""
 
-    fill_value: Any
-    fillvalue: Any
+    fill_value: Annotated[
+        Any,
+        Option(
+            "the value of elements that were not written; the default is zero. None is undefined in v2, which stores "
+            "``null``, and zero in other formats",
+            none_is_value=True,
+        ),
+    ]
+    fillvalue: Annotated[Any, Option(alias_of="fill_value", none_is_value=True)]
 
 
 class ArrayOptions(FilledOptions, total=False):
     """All options for creating an array. A missing option has its default."""
 
-    shape: Any
-    data: Any
-    copy_from: Any
-    write_data: bool
+    shape: Annotated[Any, Option("the shape of the array")]
+    data: Annotated[
+        Any,
+        Option("the values to write. Shape, data type and chunks are taken from them if they are not given"),
+    ]
+    copy_from: Annotated[
+        Any,
+        Option(
+            "an array of the same shape whose values are written. They are copied one stored chunk at a time, so that "
+            "neither array is in memory as a whole. Excludes ``data``"
+        ),
+    ]
+    write_data: Annotated[
+        bool, Option("False takes only shape and data type from ``data``, and writes no values", True)
+    ]
 
 
 class LocationOptions(TypedDict, total=False):
-    """The options of functions that open a store for a location. ``open`` documents them."""
+    """The options of functions that open a store for a location."""
 
-    cache_size: int | None
-    storage_options: dict[str, Any] | None
-    synchronizer: Synchronizer | None
+    cache_size: Annotated[
+        int | None,
+        Option(
+            "the capacity in bytes of a cache of decoded chunks for this node and the nodes reached from it; 0 caches "
+            "nothing. By default they use the cache that the whole process shares"
+        ),
+    ]
+    storage_options: Annotated[
+        dict[str, Any] | None,
+        Option(
+            "for a URL, the options of fsspec: ``anon``, ``key``, ``headers`` and others. For directories, archives "
+            "and LMDB, ``durable``: if True, each write is flushed to the disk (fsync) before it returns; an archive "
+            "is flushed when it is closed"
+        ),
+    ]
+    synchronizer: Annotated[
+        Synchronizer | None,
+        Option(
+            "provides the locks for writing. Use a ``ProcessSynchronizer`` if several processes write to one chunk or "
+            "shard, or change the same metadata, in a store that is not a local directory, or together with "
+            "zarr-python 2. Threads of one process, and processes that use a local directory, do not need one"
+        ),
+    ]
+
+
+class OpenOptions(LocationOptions, total=False):
+    """The options of functions that open existing nodes."""
+
+    allow_pickle: Annotated[
+        bool,
+        Option(
+            "whether object arrays that were stored by pickle may be read, in this node and below it. Unpickling "
+            "executes code that the data contain; set this only for data that you trust",
+            False,
+        ),
+    ]
+    allow_external: Annotated[
+        bool,
+        Option(
+            "whether data outside the store may be read if the store refers to them: by symbolic links that leave it, "
+            "or by references to other hosts or directories. Set this only for data that you trust",
+            False,
+        ),
+    ]
+
+
+class ConsolidatedOptions(OpenOptions, total=False):
+    """The options of functions that can open a group."""
+
+    use_consolidated: Annotated[
+        bool | None,
+        Option(
+            "whether members of a group are looked up in its consolidated metadata. True: yes, and raise MetadataError "
+            "if there are none. False: no. None: if lookups in the store are slow"
+        ),
+    ]
 
 
 class UnfilledCreateOptions(LocationOptions, UnfilledOptions, total=False):
@@ -107,29 +305,65 @@ class CreateOptions(LocationOptions, FilledOptions, total=False):
     """The options of functions that create an array at a location, with a given shape or data."""
 
 
-class OpenArrayOptions(LocationOptions, ArrayOptions, total=False):
+class CreateArrayOptions(LocationOptions, ArrayOptions, total=False):
+    """The options of ``create_array``."""
+
+
+class CreateGroupOptions(LocationOptions, NodeOptions, total=False):
+    """The options of ``create_group`` apart from ``overwrite``."""
+
+
+class OpenArrayOptions(OpenOptions, ArrayOptions, total=False):
     """The options of functions that open an array or create one."""
 
-    allow_pickle: bool
-    allow_external: bool
+
+class OpenGroupOptions(ConsolidatedOptions, NodeOptions, total=False):
+    """The options of functions that open a group or create one."""
 
 
-class OpenGroupOptions(LocationOptions, total=False):
-    """The options of functions that open a group or create one.
+class OpenNodeOptions(ConsolidatedOptions, ArrayOptions, total=False):
+    """The options of ``open``."""
 
-    ``cache_attrs``, ``chunk_store`` and ``meta_array`` are accepted for compatibility with zarr-python.
-    """
 
-    allow_pickle: bool
-    allow_external: bool
-    access: Access | None
-    use_consolidated: bool | None
-    zarr_format: int | str | None
-    zarr_version: int | None
-    attributes: Mapping[str, Any] | None
-    cache_attrs: bool | None
-    chunk_store: None
-    meta_array: None
+@cache
+def described(options: type) -> Mapping[str, Option]:
+    """Return the names of the options of a typed dictionary, with their descriptions."""
+    hints = get_type_hints(options, include_extras=True)
+    return MappingProxyType({name: hint.__metadata__[0] for name, hint in hints.items()})
+
+
+def check_option_names(function: str, names: Iterable[str], valid_names: Collection[str]) -> None:
+    """Raise OptionError for the first name that is not in ``valid_names``. It suggests the closest valid name."""
+    for name in names:
+        if name not in valid_names:
+            from difflib import get_close_matches
+
+            close = get_close_matches(name, valid_names, 1, 0.6)
+            advice = (
+                f"did you mean {close[0]!r}?"
+                if close
+                else f"the options are {', '.join(sorted(valid_names))}"
+            )
+            raise OptionError(f"{function} has no option {name!r}; {advice}")
+
+
+def check_option_type(name: str, value: Any, expected: type | tuple[type, ...], description: str) -> None:
+    """Raise OptionError unless the value of an option is None or has one of the types."""
+    wrong_bool = isinstance(value, bool) and bool not in (
+        expected if isinstance(expected, tuple) else (expected,)
+    )
+    if value is not None and (not isinstance(value, expected) or wrong_bool):
+        raise OptionError(f"{name} must be {description}, found {describe_value(value)}")
+
+
+def with_fill_value(function: str, options: Mapping[str, Any], fill_value: int) -> dict[str, Any]:
+    """Return the options with the fill value of ``zeros`` or ``ones``. Raises OptionError if they contain another."""
+    if "fill_value" in options:
+        raise OptionError(
+            f"{function} has no option 'fill_value': its arrays read as {fill_value}; use the function that starts "
+            "with 'full' for another value"
+        )
+    return {**options, "fill_value": fill_value}
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -146,7 +380,7 @@ def with_options_signature(options: type) -> Callable[[Function], Function]:
         named = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
         listed = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=NOT_GIVEN, annotation=annotation)
-            for name, annotation in options.__annotations__.items()
+            for name, annotation in get_type_hints(options).items()
             if name not in signature.parameters
         ]
         function.__signature__ = signature.replace(parameters=[*named, *listed])  # type: ignore[attr-defined]
@@ -167,11 +401,6 @@ NOT_GIVEN = _NotGiven()
 AUTOMATIC = ("auto", "default")
 """The values for the default codecs in zarr-python 3 and 2."""
 
-IGNORED_OPTIONS = ("cache_attrs", "partial_decompress")
-"""Options of zarr-python that have no effect: attributes are cached in the same way as metadata, and chunks are always
-decoded partially if possible.
-"""
-
 
 def engine_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Translate the options of ``create_array`` to those of ``nodes.creation.new_nodes.create_array``.
@@ -181,14 +410,15 @@ def engine_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """
     options = without_defaults(options)
     options.pop("read_only", None)  # the caller applies it to the returned array
-    _refuse_unsupported(options)
-    for name in IGNORED_OPTIONS:
-        options.pop(name, None)
-    _rename(options, "zarr_version", "zarr_format")
-    _rename(options, "chunk_shape", "chunks")
-    _rename(options, "fillvalue", "fill_value")
+    for name, option in described(ArrayOptions).items():
+        if name in options and option.unsupported:
+            raise UnsupportedError(f"{name} is not supported: {option.unsupported}")
+        if not option.has_effect:
+            options.pop(name, None)
     _translate_compression(options)
-    _rename(options, "compressor", "compressors")
+    for name, option in described(ArrayOptions).items():
+        if option.alias_of is not None:
+            _rename(options, name, option.alias_of)
     if _is_automatic(options.get("compressors")):
         del options["compressors"]
     _translate_filters(options)
@@ -208,24 +438,14 @@ def engine_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return options
 
 
-DEFAULT_IF_NONE = (
-    *("shape", "dtype", "data", "chunks", "codecs", "order", "zarr_format", "zarr_version", "attributes"),
-    *("dimension_separator", "chunk_key_encoding", "object_codec", "chunk_shape", "config", "access"),
-    *("chunk_store", "meta_array", "cache_metadata", "cache_attrs", "read_only", "partial_decompress"),
-)
-"""Options for which None means the default."""
-
-
 def without_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options without those whose value is None and means the default."""
-    return {name: value for name, value in options.items() if not (value is None and name in DEFAULT_IF_NONE)}
-
-
-def _refuse_unsupported(options: Mapping[str, Any]) -> None:
-    if "chunk_store" in options:
-        raise UnsupportedError("chunk_store is not supported: metadata and chunks must be in one store")
-    if "meta_array" in options:
-        raise UnsupportedError("meta_array is not supported: arrays are read into NumPy arrays")
+    known = described(ArrayOptions)
+    return {
+        name: value
+        for name, value in options.items()
+        if not (value is None and name in known and not known[name].none_is_value)
+    }
 
 
 def _rename(options: dict[str, Any], old: str, new: str) -> None:
@@ -258,7 +478,6 @@ def _translate_compression(options: dict[str, Any]) -> None:
     if isinstance(compression, str) and parameters is not None:
         compression = _codec_of_numcodecs(compression, parameters)
     options["compression"] = compression
-    _rename(options, "compression", "compressors")
 
 
 def _codec_of_numcodecs(name: str, parameters: Any) -> Any:

@@ -15,6 +15,7 @@ from zarrfs.engine.chunking.chunk_key_encodings import (
     V2Keys,
     chunk_key_encoding_from_json,
 )
+from zarrfs.engine.creation.array_options import ArrayOptions, described
 from zarrfs.engine.creation.chunk_shapes import ChunkConstraint, choose_read_write, guess_chunks
 from zarrfs.engine.creation.codec_chain import default_serializer, sharded, v2_chain, v3_chain
 from zarrfs.engine.dtypes import DataType, data_type_from_numpy, default_fill
@@ -32,6 +33,8 @@ MAX_SHARD_CHUNKS = 8
 RAGGED_PREFIX = "array:"
 """The prefix of the dtype of ragged arrays, whose elements are arrays, as in zarr-python 2."""
 
+DEFAULTS = described(ArrayOptions)
+
 DEFAULT_FILL: Any = object()
 """The fill value if none is specified. It differs from None, which v2 stores as ``null``."""
 
@@ -40,15 +43,15 @@ def array_spec(
     *,
     shape: int | Sequence[int] | None = None,
     dtype: Any = None,
-    chunks: Any = "auto",
+    chunks: Any = DEFAULTS["chunks"].default,
     shards: Any = None,
     codecs: Sequence[Any] | None = None,
     filters: Sequence[Any] | None = None,
-    serializer: Any = "auto",
-    compressors: Any = "auto",
+    serializer: Any = DEFAULTS["serializer"].default,
+    compressors: Any = DEFAULTS["compressors"].default,
     fill_value: Any = DEFAULT_FILL,
-    order: Literal["C", "F"] = "C",
-    zarr_format: int | str = 3,
+    order: Literal["C", "F"] = DEFAULTS["order"].default,
+    zarr_format: int | str = DEFAULTS["zarr_format"].default,
     attributes: Mapping[str, Any] | None = None,
     dimension_names: Sequence[str | None] | None = None,
     dimension_units: Sequence[str | None] | None = None,
@@ -59,40 +62,14 @@ def array_spec(
 
     Raises MetadataError for invalid options, and UnsupportedError for options that the format does not support.
 
-    Args:
-        shape, dtype: the shape and data type of the array; the default data type is float64. Data types of variable
-            length: ``str``, ``bytes``, ``"array:<i4"`` (ragged arrays; v2), or ``object`` with an object codec as
-            filter (v2).
-        chunks: the chunk shape, or one length for all dimensions. A length of -1 or None means the whole dimension.
-            ``"auto"`` or True chooses chunks of about 1 MiB; False or None creates one chunk. A ChunkConstraint
-            restricts the choice. A list of lengths for a dimension, as in ``((3, 4, 3), 5)``, creates a rectilinear
-            grid (v3). A ChunkGrid or its metadata is used unchanged.
-        shards: the shard shape, a multiple of the chunk shape, or ``"auto"``; None stores each chunk under its own
-            key (v3). ``{"shape": ..., "index_location": "start"}`` also chooses where the index is in the shard.
-            A ChunkConstraint is solved together with ``chunks``; shards are created only if they are larger than the
-            chunks.
-        codecs: the complete chain of a v3 array as metadata or Codec objects. Excludes the next three options.
-        filters: array->array codecs (v3), or numcodecs filters (v2).
-        serializer: the array->bytes codec of a v3 array.
-        compressors: one or several bytes->bytes codecs; None for no compression. As v3 metadata
-            (``{"name": "gzip", "configuration": {"level": 5}}``), v2 metadata (``{"id": "zlib", "level": 1}``), a name,
-            or a numcodecs codec. The default is Blosc with Zstandard and shuffling.
-        fill_value: the value of elements that were not written; the default is zero. None is undefined in v2, which
-            stores ``null``, and zero in other formats.
-        order: the memory order within chunks. In v3, ``"F"`` adds a transpose codec.
-        zarr_format: 3, 2, ``"n5"``, or ``"draft2019"`` for the draft of June 2019.
-        attributes: the user attributes.
-        dimension_names: the name of each dimension, None for one without a name.
-        dimension_units: the unit of each dimension, for example ``"4 nm"`` (v3, N5).
-        dimension_separator: the separator in chunk keys, ``"."`` or ``"/"``; the default depends on the format.
-        chunk_key_encoding: the encoding of chunk keys as v3 metadata, instead of ``dimension_separator``.
+    The options are described in ``array_options``, and are those without aliases.
     """
     formats.check_format(zarr_format)
     features = formats.features(zarr_format)
     if isinstance(dtype, str) and dtype.startswith(RAGGED_PREFIX):
         inner = data_type_from_numpy(dtype.removeprefix(RAGGED_PREFIX)).numpy
         filters = [*(filters or ()), {"id": "vlen-array", "dtype": inner.str}]
-    data_type = data_type_of_option("float64" if dtype is None else dtype)
+    data_type = data_type_of_option(DEFAULTS["dtype"].default if dtype is None else dtype)
     lengths = shape_of(shape)
     shards, index_location = _shards_and_index(shards)
     explicit_grid = _explicit_grid(chunks, lengths, shards, zarr_format)

@@ -15,6 +15,7 @@ from zarrfs.engine.creation.array_options import (
     FilledOptions,
     UnfilledOptions,
     engine_options,
+    with_fill_value,
     with_options_signature,
 )
 from zarrfs.engine.formats import api as formats
@@ -28,7 +29,6 @@ from zarrfs.engine.nodes.creation.similar_arrays import options_like, spec_of
 from zarrfs.engine.nodes.hierarchy import delete_node, move_node
 from zarrfs.engine.nodes.navigable_group import NavigableGroup
 from zarrfs.engine.nodes.summary import Info, complete_group_summary, group_summary
-from zarrfs.engine.options import with_fill_value
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import (
     NodeExistsError,

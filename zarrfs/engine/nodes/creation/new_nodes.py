@@ -8,13 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.chunking.chunk_grids import RegularGrid
+from zarrfs.engine.creation.array_options import (
+    ArrayOptions,
+    check_option_names,
+    check_option_type,
+    described,
+)
 from zarrfs.engine.creation.array_spec import array_spec, data_type_of_option, shape_of
 from zarrfs.engine.dtypes import data_type_from_numpy
 from zarrfs.engine.formats import api as formats
@@ -24,24 +29,12 @@ from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.consolidation_warnings import warn_of_change
 from zarrfs.engine.nodes.creation.similar_arrays import copy_values
-from zarrfs.engine.options import check_option_names, check_option_type
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.wrappers.undo import UndoStore
 from zarrfs.engine.values import as_values, converted, describe_value
 from zarrfs.errors import DataError, MetadataError, NodeExistsError, NodeTypeError
 
 __all__ = ["check_required", "create_ancestors", "create_array", "create_array_node", "create_group_node"]
-
-
-ARRAY_OPTIONS = {
-    "data",
-    "copy_from",
-    "overwrite",
-    "write_empty_chunks",
-    "access",
-    *signature(array_spec).parameters,
-}
-"""The options of ``create_array``."""
 
 # -- groups ----------------------------------------------------------------------------------------------------
 
@@ -156,9 +149,9 @@ def create_array(
         cache: the chunk cache of the returned array.
         write_empty_chunks: whether chunks that contain only the fill value are stored. None: as in ``access``.
         access: the access options of the returned array.
-        options: the options of ``create_array_node``, and those of ``array_spec``.
+        options: those of ``create_array_node``, and those of ``array_spec``. ``engine_options`` returns them.
     """
-    check_option_names("create_array()", options, ARRAY_OPTIONS)
+    check_option_names("create_array()", options, described(ArrayOptions))
     check_option_type("access", access, Access, "an Access")
     access = access or Access()
     if write_empty_chunks is not None:

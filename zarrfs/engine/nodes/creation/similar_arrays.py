@@ -15,7 +15,7 @@ from zarrfs.engine.codecs.array_to_array.transpose import TransposeCodec
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
 from zarrfs.engine.codecs.registry import codec_to_json
 from zarrfs.engine.codecs.sharding.codec import ShardingCodec
-from zarrfs.engine.creation.array_options import AUTOMATIC, engine_options
+from zarrfs.engine.creation.array_options import AUTOMATIC, ArrayOptions, described, engine_options
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.v2_codecs import chain_to_v2
 from zarrfs.engine.indexing.axes import Axis
@@ -50,10 +50,11 @@ def options_like(other: Any, explicit: Mapping[str, Any], *, keep: str = "keep")
     translated = engine_options(chosen)
     spec = spec_of(other)
     inherited = _options_of_array_like(other) if spec is None else _options_of_spec(spec, translated)
+    known = described(ArrayOptions)
     for name, value in chosen.items():
         # "auto" selects the default, and filters=None no filters, instead of the value of the other array.
         if (isinstance(value, str) and value in AUTOMATIC) or (name == "filters" and value is None):
-            inherited.pop(_engine_name(name), None)
+            inherited.pop(known[name].alias_of or name if name in known else name, None)
     if any(name in translated for name in CHAIN):
         _remove_replaced_codecs(inherited, translated)
     if any(name in translated for name in KEYS):
@@ -62,10 +63,6 @@ def options_like(other: Any, explicit: Mapping[str, Any], *, keep: str = "keep")
     if "chunks" in translated and "shards" not in translated:
         inherited.pop("shards", None)
     return inherited | translated
-
-
-def _engine_name(name: str) -> str:
-    return {"compressor": "compressors", "chunk_shape": "chunks"}.get(name, name)
 
 
 def _remove_replaced_codecs(options: dict[str, Any], explicit: Mapping[str, Any]) -> None:
