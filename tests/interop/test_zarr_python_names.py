@@ -148,6 +148,9 @@ def test_each_option_is_described_or_refers_to_one_that_is() -> None:
             assert options[option.alias_of].help, name
         else:
             assert bool(option.help) == (option.has_effect and not option.unsupported), name
+        assert option.help in str(zarrfs.open.__doc__)
+    assert options["shards"].help in str(zarrfs.zeros_like.__doc__)
+    assert options["cache_size"].help not in str(zarrfs.Group.zeros.__doc__)
 
 
 def test_signatures_list_every_option_for_arrays() -> None:

@@ -86,7 +86,7 @@ def open(
             creates the node if it does not exist; ``"w"`` creates the node and deletes an existing one; ``"w-"`` or
             ``"x"`` creates the node and fails if one exists. The default is ``"a"`` if options for creating a node are
             given, else ``"r"``.
-        options: ``OpenNodeOptions`` describes each. ``access`` determines when metadata and chunks are compared with
+        options: the section on options describes each. ``access`` determines when metadata and chunks are compared with
             the store, whether missing chunks are an error, and the number of threads; see ``Access``. ``zarr_format``
             requires a format. ``cache_size``, ``storage_options``, ``synchronizer``, ``allow_pickle``,
             ``allow_external`` and ``use_consolidated`` determine how the location is opened. All others are options
@@ -265,7 +265,7 @@ def create_array(
     Args:
         store: a path or URL, a store, a dictionary of keys to bytes, or an open group.
         path, name: the path of the array below the location. ``name`` is zarr-python's name for it.
-        options: those of ``CreateArrayOptions``, where each is described. The most common are ``shape`` and ``dtype``,
+        options: the section on options describes each. The most common are ``shape`` and ``dtype``,
             or ``data``; ``chunks`` and ``shards`` (numbers of elements per dimension); ``codecs``, or ``filters``,
             ``serializer`` and ``compressors``; ``fill_value``, ``order``, ``dimension_names``, ``attributes``,
             ``zarr_format``, ``overwrite`` and ``access``. The names of zarr-python have the same meaning as there.

@@ -6,12 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-import numpy as np
-
 from zarrfs.engine.creation.array_options import (
     ArrayOptions,
     check_option_names,
-    check_option_type,
+    check_option_types,
     described,
     engine_options,
 )
@@ -60,9 +58,7 @@ def resolve_mode(mode: str | None, store: Location | None, options: Mapping[str,
     return mode
 
 
-def resolve_access(
-    options: Mapping[str, Any],
-) -> Access:
+def resolve_access(options: Mapping[str, Any]) -> Access:
     """Return the Access that results from all options of a call."""
     translated = engine_options({name: options[name] for name in FOR_OPENING if name in options})
     access: Access = translated.get("access") or Access()
@@ -87,18 +83,9 @@ def check_options(
     """
     check_option_names(function, given, {*described(options), *parameters})
     cache_size, synchronizer = given.get("cache_size"), given.get("synchronizer")
-    check_option_type(
-        "cache_size",
-        cache_size,
-        (int, np.integer),
-        "a number of bytes, 0 to cache nothing, or None for the shared cache",
-    )
+    check_option_types(given)
     if cache_size is not None and cache_size < 0:
         raise OptionError(f"cache_size must be at least 0, found {cache_size}; 0 caches nothing")
-    check_option_type(
-        "storage_options", given.get("storage_options"), Mapping, "a mapping of names to values"
-    )
-    check_option_type("access", given.get("access"), Access, "an Access")
     if synchronizer is not None and not hasattr(synchronizer, "lock"):
         raise OptionError(
             f"synchronizer must be a ProcessSynchronizer or ThreadSynchronizer, found {describe_value(synchronizer)}"

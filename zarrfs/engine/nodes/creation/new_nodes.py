@@ -17,7 +17,7 @@ from zarrfs.engine.chunking.chunk_grids import RegularGrid
 from zarrfs.engine.creation.array_options import (
     ArrayOptions,
     check_option_names,
-    check_option_type,
+    check_option_types,
     described,
 )
 from zarrfs.engine.creation.array_spec import array_spec, data_type_of_option, shape_of
@@ -152,7 +152,7 @@ def create_array(
         options: those of ``create_array_node``, and those of ``array_spec``. ``engine_options`` returns them.
     """
     check_option_names("create_array()", options, described(ArrayOptions))
-    check_option_type("access", access, Access, "an Access")
+    check_option_types({"access": access})
     access = access or Access()
     if write_empty_chunks is not None:
         access = replace(access, write_empty_chunks=write_empty_chunks)
