@@ -309,7 +309,9 @@ def test_the_requests_of_a_copy_grow_in_proportion_to_the_depth() -> None:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_keys_of_another_separator_are_unreachable(tmp_path: Path, zarr_format: int) -> None:
+def test_keys_of_another_separator_are_unreachable(
+    tmp_path: Path, zarr_format: int, caplog: pytest.LogCaptureFixture
+) -> None:
     options: dict[str, Any] = {"dimension_separator": "."} if zarr_format == 2 else {}
     zarrfs.create_array(
         tmp_path / "a", data=np.ones((4, 6)), chunks=(2, 2), zarr_format=zarr_format, **options
@@ -320,7 +322,10 @@ def test_keys_of_another_separator_are_unreachable(tmp_path: Path, zarr_format: 
     assert before in text
     assert verify(tmp_path / "a").problems == []
     (tmp_path / "a" / name).write_text(text.replace(before, after))
+    assert caplog.messages == []
     (problem,) = verify(tmp_path / "a").problems
+    (message,) = caplog.messages
+    assert "no chunks were found with keys such as" in message
     assert problem.kind == "unreachable"
     assert "the dimension separator (chunk key encoding)" in problem.message
     assert "and 3 more" in problem.message

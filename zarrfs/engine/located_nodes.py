@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Unpack
 
 from zarrfs.engine.cache import ChunkCache, default_cache
+from zarrfs.engine.chunking.chunk_key_encodings import SeparatorKeys, resembles_chunk_key
 from zarrfs.engine.creation.array_options import LocationOptions
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.paths import normalize_path
 from zarrfs.engine.io.access import Access
 from zarrfs.engine.locations import Location, open_store
+from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.nodes.group import Group, make_node
 from zarrfs.engine.nodes.node import OpenStore, StoredNode
 from zarrfs.engine.open_options import MODE_ALIASES, MODES
 from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.local import LocalStore
 from zarrfs.engine.stores.wrappers.synchronizers import SynchronizedStore
 from zarrfs.errors import MetadataError, NodeNotFoundError
+from zarrfs.logs import logger
 
 __all__ = ["cache_of_size", "check_opened", "closing_on_failure", "located_store", "open_existing"]
+
+MAX_COMPARED_NAMES = 8
+"""The number of names in the directory of an array that are compared with its chunk keys."""
 
 
 def open_existing(
@@ -39,7 +47,7 @@ def open_existing(
         )
         if spec is None:
             hint = f"; to set the mode, use mode={path!r}" if path in (*MODES, *MODE_ALIASES) else ""
-            raise NodeNotFoundError(_not_found_message(store, full) + hint)
+            raise NodeNotFoundError(_not_found_message(store, full, describe=mode != "a") + hint)
         node = make_node(
             store,
             full,
@@ -48,7 +56,39 @@ def open_existing(
             mode == "r" or store.read_only,
             access,
         )
+        if isinstance(store, LocalStore) and isinstance(spec, ArraySpec):
+            _warn_of_other_chunk_keys(store, full, spec)
         return node._share_store(shared)
+
+
+def _warn_of_other_chunk_keys(store: LocalStore, path: str, spec: ArraySpec) -> None:
+    """Log a warning if the chunks of an array have other keys than its metadata describe. They would read as the fill
+    value. Only some names in its directory are compared, which costs little; ``verify`` compares all keys.
+    """
+    encoding = spec.chunk_key_encoding
+    if not isinstance(encoding, SeparatorKeys):
+        return
+    expected = encoding.encode((0,) * len(spec.shape))
+    first, _, nested = expected.partition("/")
+    prefix = formats.chunk_prefix(spec, path)
+    # Most arrays have a first chunk; listing takes longer.
+    if os.path.lexists(f"{store.root}/{prefix}{first}"):
+        return
+    decode = encoding.decoder(len(spec.shape))
+    found = None
+    for name in store.first_names(prefix.rstrip("/"), MAX_COMPARED_NAMES):
+        if name != "c" and not resembles_chunk_key(name):
+            continue
+        if (first == "0" and name.isdigit()) if nested else decode(name) is not None:
+            return
+        found = name
+    if found is not None:
+        logger.warning(
+            "%s: no chunks were found with keys such as %r, which the metadata describe, but %r, which looks like a "
+            'chunk: chunks with other keys read as the fill value. Correct the "dimension_separator" or the '
+            '"chunk_key_encoding"; zarrfs verify lists the keys',
+            *(f"{store.url}/{path}" if path else store.url, expected, found),
+        )
 
 
 def check_opened(node: Array | Group, zarr_format: Any, use_consolidated: bool | None) -> None:
@@ -99,12 +139,15 @@ def cache_of_size(cache_size: int | None) -> ChunkCache:
     return default_cache() if cache_size is None else ChunkCache(cache_size)
 
 
-def _not_found_message(store: Store, path: str) -> str:
+def _not_found_message(store: Store, path: str, *, describe: bool) -> str:
+    """Return the message for a missing node. With ``describe`` it names what is there instead, which takes requests."""
     where = f"{store.url}/{path}" if path else store.url
     message = f"{where}: no Zarr array or group here (no zarr.json, .zarray or .zgroup)"
     if not store.listable:
         return message
     formats.check_document_files(store, path)
+    if not describe:  # The caller creates the node.
+        return message
     listing = store.list_dir(path)
     names = [*listing.prefixes, *listing.keys]
     if not names:

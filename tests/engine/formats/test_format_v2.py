@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -458,3 +459,29 @@ def test_any_value_of_any_key_is_accepted_or_a_metadata_error(key: str, value: A
 def test_the_chunk_of_a_0_dimensional_array_is_read(zarr_format: int) -> None:
     array = zarrfs.create_array({}, data=np.array(5), zarr_format=zarr_format)
     assert array.nchunks_initialized == 1
+
+
+KEY_OPTIONS = [(3, "/"), (3, "."), (2, "/"), (2, ".")]
+
+
+@pytest.mark.parametrize("written", KEY_OPTIONS)
+@pytest.mark.parametrize("described", KEY_OPTIONS)
+def test_opening_warns_of_chunks_with_other_keys(
+    written: tuple[int, str], described: tuple[int, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def create(name: str, keys: tuple[int, str], **options: Any) -> zarrfs.Array:
+        encoding = {"name": "default" if keys[0] == 3 else "v2", "configuration": {"separator": keys[1]}}
+        return zarrfs.create_array(
+            tmp_path / name, "a", chunks=(1, 1), chunk_key_encoding=encoding, **options
+        )
+
+    create("s", written, data=np.ones((2, 2)))
+    create("t", described, shape=(2, 2), dtype="f8")
+    shutil.copy(tmp_path / "t/a/zarr.json", tmp_path / "s/a/zarr.json")
+    values = zarrfs.open_array(tmp_path / "s", "a")[...]
+    assert values.all() == (written == described)
+    warned = [record.getMessage() for record in caplog.records]
+    assert len(warned) == (0 if written == described else 1)
+    assert all(
+        "no chunks were found with keys such as" in message and "s/a: " in message for message in warned
+    )

@@ -21,6 +21,7 @@ import stat
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -199,6 +200,16 @@ class LocalStore(Store):
         return None
 
     # -- listing -----------------------------------------------------------------------------------------------
+
+    def first_names(self, prefix: str, count: int) -> list[str]:
+        """Return at most ``count`` names in a directory, in no order; none if it cannot be listed."""
+        path = self._listing.path_of(prefix)
+        try:
+            self._links.check_directory(path)
+            with os.scandir(path) as entries:
+                return [entry.name for entry in islice(entries, count)]
+        except OSError:
+            return []
 
     def list_dir(self, prefix: str = "") -> Listing:
         self._check_prefix(prefix)
