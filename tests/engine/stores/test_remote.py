@@ -27,8 +27,9 @@ from zarrfs.cli.main import main
 from zarrfs.engine.stores.base import ByteRange
 from zarrfs.engine.stores.fsspec.objects import S3Backend
 from zarrfs.engine.stores.fsspec.store import RemoteStore
+from zarrfs.engine.stores.wrappers.prefix import PrefixStore
 from zarrfs.engine.stores.zip.remote import RemoteZipStore
-from zarrfs.errors import LocationError, NodeNotFoundError, StoreError
+from zarrfs.errors import LocationError, NodeExistsError, NodeNotFoundError, StoreError
 from zarrfs.synthetic import make_picture, write_image
 
 DATA = np.arange(40 * 60, dtype="u2").reshape(40, 60)
@@ -634,7 +635,7 @@ def test_ranges_of_s3_take_one_request_each(s3: dict[str, str]) -> None:
         requests = record_requests(store)
         assert array[0, 0] == DATA[0, 0]
         # Other writers are possible: the version of the shard is checked before and after the read.
-        assert requests == ["HEAD", "GET", "GET", "HEAD"]
+        assert requests == ["GET", "GET", "GET", "GET"]
         with RemoteStore("s3://bucket/counted.zarr", read_only=True, storage_options=s3) as immutable:
             array = zarrfs.open_array(immutable, cache_size=None)
             read_only_requests = record_requests(immutable)
@@ -651,6 +652,33 @@ def test_ranges_of_s3_take_one_request_each(s3: dict[str, str]) -> None:
             bytes(range(97, 100)),
         ]
         assert requests == ["GET", "GET"]
+
+
+@pytest.mark.emulators
+def test_nodes_in_s3_are_created_and_looked_up_with_few_requests(s3: dict[str, str]) -> None:
+    with RemoteStore("s3://bucket/created.zarr", storage_options=s3) as store:
+        requests = record_requests(store)
+        root = zarrfs.create_group(store)
+        # The document and whether there is anything below the path; what is read is not read again.
+        assert requests == ["GET", "GET", "PUT"]
+        requests.clear()
+        root.create_array("a", shape=4, dtype="i4")
+        assert requests == ["GET", "GET", "GET", "PUT"]  # and the document of the root
+        requests.clear()
+        assert "missing" not in root
+        assert len(requests) == 3, requests
+        requests.clear()
+        zarrfs.open_array(store, "b", mode="a", shape=4, dtype="i4")
+        assert len(requests) == 7 + 4, requests  # The format of the missing node is not known.
+        # A node of another format is found, and a missing node is found when it has been created.
+        zarrfs.create_array(store, "missing", shape=4, dtype="i4", zarr_format=2)
+        assert "missing" in root
+        with pytest.raises(NodeExistsError):
+            root.create_group("missing")
+        store.set("empty", b"")
+        assert (store.size("empty"), store.size("other"), store.version("other")) == (0, None, None)
+        assert (store.is_empty("a"), store.is_empty("other"), store.is_empty()) == (False, True, False)
+        assert PrefixStore(store, "other").is_empty()
 
 
 @pytest.mark.emulators

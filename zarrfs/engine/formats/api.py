@@ -5,18 +5,24 @@ The rest of the engine does not distinguish formats.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from zarrfs.engine.dtypes import DataType
 from zarrfs.engine.formats import draft2019, v2, v3, v3_arrays
-from zarrfs.engine.formats.base import NodeKeys, NodeKind
+from zarrfs.engine.formats.base import Format, NodeKeys, NodeKind
 from zarrfs.engine.formats.consolidation import Consolidation, V2Consolidation, V3Consolidation
 from zarrfs.engine.formats.features import FormatFeatures
 from zarrfs.engine.formats.json_document import convert_unexpected_errors, document_limit, location
 from zarrfs.engine.formats.paths import is_node_name, join
-from zarrfs.engine.formats.registry import WRITABLE_FORMATS, all_formats, check_format, format_named
+from zarrfs.engine.formats.registry import (
+    FORMATS_BELOW_PATHS,
+    WRITABLE_FORMATS,
+    all_formats,
+    check_format,
+    format_named,
+)
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.stores.base import Buffer, Listing, Store
 from zarrfs.errors import MetadataError, UnsupportedError
@@ -119,18 +125,22 @@ def read_node(
     allow_pickle: bool = False,
     use_consolidated: bool = True,
     max_document: int | None = None,
+    parent_format: int | str | None = None,
 ) -> NodeSpec | None:
     """Return the node at the path, or None if there is no node of any format. Raises MetadataError.
 
     If the node has metadata of both v3 and v2, v3 is used and a warning is logged. A document of more than
-    ``max_document`` bytes is refused without being read; None means the default limit.
+    ``max_document`` bytes is refused without being read; None means the default limit. ``parent_format`` is the format
+    of the group of which the node is a member, if it is known.
     """
     with document_limit(max_document):
-        return _read_node(store, path, allow_pickle, use_consolidated)
+        return _read_node(store, path, allow_pickle, use_consolidated, parent_format)
 
 
-def _read_node(store: Store, path: str, allow_pickle: bool, use_consolidated: bool) -> NodeSpec | None:
-    for zarr_format, format_ in all_formats():
+def _read_node(
+    store: Store, path: str, allow_pickle: bool, use_consolidated: bool, parent_format: int | str | None
+) -> NodeSpec | None:
+    for zarr_format, format_ in _formats_at(store, path, parent_format):
         with convert_unexpected_errors(location(store, path)):
             spec = format_.read(store, path, allow_pickle, use_consolidated)
         if spec is None:
@@ -145,9 +155,25 @@ def _read_node(store: Store, path: str, allow_pickle: bool, use_consolidated: bo
     return None
 
 
-def read_kind(store: Store, path: str) -> NodeKind | None:
-    """Return whether the node at the path is an array or a group, or None if there is no node. Raises MetadataError."""
-    kinds = (format_.kind(store, path) for _, format_ in all_formats())
+def _formats_at(store: Store, path: str, expected: int | str | None) -> Iterator[tuple[int | str, Format]]:
+    """Yield the formats that the node at the path may have, in the order in which they are tried.
+
+    If there is no node of the ``expected`` format, the store is asked whether there is anything below the path.
+    """
+    is_empty = False
+    for zarr_format, format_ in all_formats():
+        if not is_empty or zarr_format not in FORMATS_BELOW_PATHS:
+            yield zarr_format, format_
+        if zarr_format == expected and zarr_format in FORMATS_BELOW_PATHS:
+            is_empty = store.is_empty(path)
+
+
+def read_kind(store: Store, path: str, expected_format: int | str | None = None) -> NodeKind | None:
+    """Return whether the node at the path is an array or a group, or None if there is no node. Raises MetadataError.
+
+    ``expected_format`` is the format that it probably has if there is a node.
+    """
+    kinds = (format_.kind(store, path) for _, format_ in _formats_at(store, path, expected_format))
     return next((kind for kind in kinds if kind is not None), None)
 
 

@@ -18,7 +18,7 @@ from zarrfs.engine.formats.base import Format, NodeKeys, NodeKind
 from zarrfs.engine.formats.dimension_names import attributes_with_names, dimension_names_from_attributes
 from zarrfs.engine.formats.draft2019_arrays import DraftKeys, array_document, check_extensions, parse_array
 from zarrfs.engine.formats.features import FormatFeatures
-from zarrfs.engine.formats.json_document import location, read_object, write_object
+from zarrfs.engine.formats.json_document import DocumentTooLargeError, location, read_object, write_object
 from zarrfs.engine.formats.paths import join
 from zarrfs.engine.json_checks import expect_object, expect_string
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
@@ -118,10 +118,10 @@ def group_document(spec: GroupSpec) -> dict[str, Any]:
 
 def bootstrap_document(store: Store) -> dict[str, Any] | None:
     """Return the bootstrap document of a store, or None if it has none. Raises MetadataError for invalid JSON."""
-    size = store.size(KEY)
-    if size is None or size > MAX_BOOTSTRAP:
+    try:
+        document = read_object(store, KEY, MAX_BOOTSTRAP)
+    except DocumentTooLargeError:
         return None
-    document = read_object(store, KEY, MAX_BOOTSTRAP)
     return document if document is not None and is_bootstrap(document) else None
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "MAX_DEPTH",
     "MAX_DOCUMENT",
     "MAX_NODE_DOCUMENT",
+    "DocumentTooLargeError",
     "configured_limit",
     "convert_unexpected_errors",
     "current_limit",
@@ -81,6 +82,10 @@ _NOT_STRUCTURE = bytes(set(range(256)).difference(b'{}[]"\\'))
 _DEPTH = np.zeros(256, np.int8)
 _DEPTH[[ord("["), ord("{")]] = 1
 _DEPTH[[ord("]"), ord("}")]] = -1
+
+
+class DocumentTooLargeError(MetadataError):
+    """A document has more bytes than the limit that applies to it."""
 
 
 def _limit_of_environment() -> int | None:
@@ -256,7 +261,7 @@ def read_document(
             return None
         (data,) = ranges
         if len(data) > limit:
-            raise _too_large(where, limit, store.size(key))
+            raise _too_large(where, limit, None)
         with _one_at_a_time(len(data)):
             return parse(data, where, limit)
     size: int | None
@@ -304,7 +309,7 @@ def _effective_limit(limit: int | None) -> int:
     return current_limit() if limit is None else min(limit, current_limit())
 
 
-def _too_large(where: str, limit: int, size: int | None) -> MetadataError:
+def _too_large(where: str, limit: int, size: int | None) -> DocumentTooLargeError:
     size_text = f"more than {limit:,}" if size is None or size <= limit else f"{size:,}"
     advice = (
         ""
@@ -312,7 +317,7 @@ def _too_large(where: str, limit: int, size: int | None) -> MetadataError:
         else "; to read it, raise the limit: Access(max_document=...), the option "
         f"--max-document, or the environment variable {LIMIT_VARIABLE}"
     )
-    return MetadataError(
+    return DocumentTooLargeError(
         f"{where}: the document is too large: expected at most {limit:,} bytes, found {size_text}{advice}"
     )
 

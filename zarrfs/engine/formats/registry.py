@@ -14,7 +14,14 @@ from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.logs import logger
 from zarrfs.plugins import find_plugin, plugin_names
 
-__all__ = ["ENTRY_POINTS", "WRITABLE_FORMATS", "all_formats", "check_format", "format_named"]
+__all__ = [
+    "ENTRY_POINTS",
+    "FORMATS_BELOW_PATHS",
+    "WRITABLE_FORMATS",
+    "all_formats",
+    "check_format",
+    "format_named",
+]
 
 ENTRY_POINTS = "zarrfs.formats"
 """The entry point group of formats. The name of an entry point is the ``zarr_format`` of the nodes."""
@@ -27,6 +34,9 @@ _BUILT_IN: dict[int | str, Format] = {
     draft2019.NAME: draft2019.Draft2019Format(),
 }
 """The formats of zarrfs, in the order in which they are tried."""
+
+FORMATS_BELOW_PATHS = [name for name, known in _BUILT_IN.items() if not known.features.root_prefixes]
+"""The formats of zarrfs that store a node below its path."""
 
 WRITABLE_FORMATS = tuple(
     name for name in (2, 3, n5.NAME, draft2019.NAME) if _BUILT_IN[name].features.writable

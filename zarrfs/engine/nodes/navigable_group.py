@@ -144,7 +144,9 @@ class NavigableGroup(StoredNode[GroupSpec]):
         if self.uses_consolidated and self._spec.consolidated is not None:
             listed = self._spec.consolidated.get(relative)
         path = self._join(relative)
-        spec = listed or formats.read_node(self._store, path, **self._access.reading)
+        spec = listed or formats.read_node(
+            self._store, path, parent_format=self.zarr_format, **self._access.reading
+        )
         if spec is None:
             formats.check_document_files(self._store, path)
             return None

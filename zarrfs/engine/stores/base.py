@@ -313,6 +313,12 @@ class Store(ABC):
         If a part of them cannot be listed, directories yield the others before they raise StoreError.
         """
 
+    def is_empty(self, prefix: str = "") -> bool:
+        """Return whether it is certain that no keys are below the prefix, if one request is sufficient to find out.
+        False if there are keys, or if this is not known.
+        """
+        return False
+
     def listing_stamp(self, prefix: str = "") -> Hashable | None:
         """Return an object that changes whenever a name is added or removed one level below the prefix.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -52,24 +53,23 @@ def create_group_node(
     given = GroupSpec(zarr_format, _checked_attributes(attributes))
     formats.check_writable(given)
     with _creating(store, path, zarr_format, overwrite) as target:
-        spec = formats.write_node(target, path, given)
-    warn_of_change(store, path, zarr_format)
+        spec: GroupSpec = formats.write_node(target, path, given)
     return spec
 
 
 def create_ancestors(store: Store, path: str, zarr_format: int | str) -> None:
     """Write the missing ancestors of ``path``. Raises NodeTypeError if an ancestor is an array."""
-    for ancestor in _missing_ancestors(store, path):
+    for ancestor in _missing_ancestors(store, path, zarr_format):
         formats.write_node(store, ancestor, GroupSpec(zarr_format))
 
 
-def _missing_ancestors(store: Store, path: str) -> list[str]:
+def _missing_ancestors(store: Store, path: str, zarr_format: int | str) -> list[str]:
     """Return the paths of the missing ancestors of ``path``, from the root down."""
     missing = []
     parts = path.split("/")[:-1] if path else []
     for depth in range(len(parts) + (1 if path else 0)):
         ancestor = "/".join(parts[:depth])
-        kind = formats.read_kind(store, ancestor)
+        kind = formats.read_kind(store, ancestor, zarr_format)
         if kind == "array":
             raise NodeTypeError(
                 f"{store.url}: {ancestor or '/'!r} is an array, nothing can be created below it as {path!r}"
@@ -82,24 +82,30 @@ def _missing_ancestors(store: Store, path: str) -> list[str]:
 @contextmanager
 def _creating(store: Store, path: str, zarr_format: int | str, overwrite: bool) -> Iterator[Store]:
     """Write the missing ancestors of ``path``, and yield a store in which the caller creates the node at ``path``.
+    Then log a warning if consolidated metadata should include the node.
 
     If the block raises an exception, the store is restored: the written keys are deleted, and an existing node is
     unchanged.
     """
+    documents = store
+    if store.concurrency > 1:
+        from zarrfs.engine.stores.wrappers.caching import MetadataCacheStore
+
+        documents = MetadataCacheStore(store, inf)  # The same documents are requested several times.
     if overwrite:
         from zarrfs.engine.nodes.staging import locked_exchanges, replacing
 
         with locked_exchanges(store):  # The node is missing for a moment while another thread replaces it.
-            kind = formats.read_kind(store, path)
+            kind = formats.read_kind(documents, path, zarr_format)
     else:
-        kind = formats.read_kind(store, path)
+        kind = formats.read_kind(documents, path, zarr_format)
     if kind is not None and not overwrite:
         raise NodeExistsError(
             f"{store.url}: there is already {'an array' if kind == 'array' else 'a group'} at {path or '/'!r}; "
             "give overwrite=True to replace it with all that is below"
         )
-    missing = _missing_ancestors(store, path)
-    target = UndoStore(store)
+    missing = _missing_ancestors(documents, path, zarr_format)
+    target = UndoStore(documents)
     try:
         for ancestor in missing:
             formats.write_node(target, ancestor, GroupSpec(zarr_format))
@@ -114,6 +120,7 @@ def _creating(store: Store, path: str, zarr_format: int | str, overwrite: bool) 
         except Exception as undo_error:
             error.add_note(f"the keys written for {path or '/'!r} could not be deleted either: {undo_error}")
         raise
+    warn_of_change(documents, path, zarr_format)
 
 
 def _checked_attributes(attributes: Any) -> dict[str, Any]:
@@ -201,7 +208,6 @@ def create_array_node(
             if isinstance(target, UndoStore):
                 target.keep_old = False
             copy_values(copy_from, Array(target, path, written, ChunkCache(0), False, access))
-    warn_of_change(store, path, spec.zarr_format)
     return written
 
 

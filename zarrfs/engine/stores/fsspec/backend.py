@@ -7,7 +7,7 @@ StoreError.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, TypeVar
 
@@ -135,7 +135,7 @@ class Backend:
 
     def size(self, path: str) -> int | None:
         """Return the size of a value, or None if it is missing."""
-        info = self._none_if_missing(path, lambda: self.file_system.info(path))
+        info = self._none_if_missing(path, lambda: self._information(path))
         if info is None or info.get("type") == "directory":
             return None
         if info.get("size") is None:  # an HTTP server need not report the size
@@ -145,11 +145,18 @@ class Backend:
 
     def version(self, path: str) -> Hashable | None:
         """Return an object that changes whenever the value changes, or None if the server reports nothing like it."""
-        info = self._none_if_missing(path, lambda: self.file_system.info(path))
+        info = self._none_if_missing(path, lambda: self._information(path))
         if info is None:
             return None
         values = [str(info[name]) for name in self.version_fields if info.get(name)]
         return (info.get("size"), *values) if values else None
+
+    def _information(self, path: str) -> Mapping[str, Any]:
+        """Return the type and size of a value, and the fields that identify its version, as ``info`` of fsspec does.
+        Raises the errors of the library if it is missing.
+        """
+        found: Mapping[str, Any] = self.file_system.info(path)
+        return found
 
     def _fetch(self, path: str, max_nbytes: int | None) -> Buffer:
         """Return a value. What exceeds ``max_nbytes`` need not be received; ``read`` compares the size with it.
@@ -257,6 +264,10 @@ class Backend:
         root = self._root.strip("/")
         root_length = len(root) + 1 if root else 0
         return {name.strip("/")[root_length:]: info.get("size") or 0 for name, info in infos.items()}
+
+    def is_empty(self, path: str) -> bool:
+        """Return whether one request proves that a directory is empty or missing."""
+        return False
 
     def missing_container(self) -> str | None:
         """Return the name of the bucket of the store with its kind if the server states that it does not exist, else

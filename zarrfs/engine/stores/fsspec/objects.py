@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from zarrfs.engine.stores.base import Buffer, ByteRange
 from zarrfs.engine.stores.fsspec.backend import Backend
-from zarrfs.engine.stores.fsspec.presence import Presence, classify_error
+from zarrfs.engine.stores.fsspec.presence import Presence, classify_error, http_status
 
 __all__ = ["AzureBackend", "GoogleBackend", "ObjectStorageBackend", "S3Backend"]
 
@@ -90,6 +90,46 @@ class S3Backend(ObjectStorageBackend):
 
     def _look_up_container(self, name: str) -> None:
         self.file_system.call_s3("head_bucket", Bucket=name)
+
+    def _information(self, path: str) -> Mapping[str, Any]:
+        # For a missing key ``info`` sends two requests: HEAD, and a listing. The reply to GET has the same fields, and
+        # its error also states whether the key or the bucket is missing.
+        from fsspec.asyn import sync
+
+        try:
+            found: Mapping[str, Any] = sync(self.file_system.loop, self._request_first_byte, path)
+        except Exception as error:
+            if http_status(error) == 416:  # an empty value has no first byte
+                return super()._information(path)
+            raise
+        return found
+
+    async def _request_first_byte(self, path: str) -> Mapping[str, Any]:
+        bucket, key, version = self.file_system.split_path(path)
+        options = {"VersionId": version} if version else {}
+        reply = await self.file_system._call_s3(
+            "get_object", Bucket=bucket, Key=key, Range="bytes=0-0", **options
+        )
+        try:
+            size = reply.get("ContentRange", "").rpartition("/")[2]
+            if not size.isdecimal():
+                # The server has not applied the range, and its reply is the whole value, which is not received.
+                size = reply["ContentLength"]
+            else:
+                await reply["Body"].read()  # The connection is used again.
+        finally:
+            reply["Body"].close()
+        return {"type": "file", "size": int(size), "ETag": reply.get("ETag")}
+
+    def is_empty(self, path: str) -> bool:
+        bucket, key, _ = self.file_system.split_path(path)
+        try:
+            reply = self.file_system.call_s3(
+                "list_objects_v2", Bucket=bucket, Prefix=f"{key}/" if key else "", MaxKeys=1
+            )
+        except Exception:
+            return False  # Listing may not be permitted, and other requests report other errors.
+        return not reply.get("Contents")
 
     def delete_together(self, paths: Sequence[str]) -> bool:
         bucket = self.file_system.split_path(paths[0])[0]

@@ -19,6 +19,7 @@ __all__ = [
     "classify_error",
     "error_hint",
     "failure_reason",
+    "http_status",
     "http_status_of",
     "is_refusal",
     "names_missing_container",
@@ -165,6 +166,11 @@ def is_refusal(error: BaseException) -> bool:
     """Return whether a server does not permit an operation. The server itself works."""
     status, cause = _status_and_cause(error)
     return status in (401, 403) or isinstance(cause, PermissionError)
+
+
+def http_status(error: BaseException) -> int | None:
+    """Return the first HTTP status in the chain of the causes of an error, or None."""
+    return _status_and_cause(error)[0]
 
 
 def _status_and_cause(error: BaseException) -> tuple[int | None, BaseException]:

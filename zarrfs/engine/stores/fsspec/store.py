@@ -238,6 +238,12 @@ class RemoteStore(Store):
         sizes = self._list_sizes(prefix)
         return Usage(len(sizes), sum(sizes.values()), None)
 
+    def is_empty(self, prefix: str = "") -> bool:
+        self._check_open()
+        path = self._backend.directory_path(prefix)
+        with self._limit.reserve():
+            return self._backend.is_empty(path)
+
     def missing_container(self) -> str | None:
         self._check_open()
         with self._backend.lock:

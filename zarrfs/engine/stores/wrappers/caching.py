@@ -180,7 +180,15 @@ class MetadataCacheStore(_InvalidatingStore):
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         if key.rpartition("/")[2] not in DOCUMENT_NAMES:
             return super().get_ranges(key, ranges)
-        return Store.get_ranges(self, key, ranges)
+        documents, now = self._documents, self._clock()
+        entry = documents.get(key)
+        if len(ranges) != 1 or ranges[0].start != 0 or (entry is not None and now < entry[0]):
+            return Store.get_ranges(self, key, ranges)
+        # The number of bytes is limited, because the document may be too large.
+        found, length = super().get_ranges(key, ranges), ranges[0].length
+        if found is None or length is None or len(found[0]) < length:
+            documents[key] = now + self.seconds, (None if found is None else found[0],)
+        return found
 
     def get_into(self, key: str, out: memoryview) -> int | None:
         if key.rpartition("/")[2] not in DOCUMENT_NAMES:
@@ -203,6 +211,9 @@ class MetadataCacheStore(_InvalidatingStore):
         listings[prefix] = now + self.seconds, listing
         return listing
 
+    def is_empty(self, prefix: str = "") -> bool:
+        return self.store.is_empty(prefix)
+
     @contextmanager
     def lock(self, key: str) -> Iterator[None]:
         # See LRUStore.lock. All documents are removed, because a node can have other documents than the locked one.
@@ -212,4 +223,11 @@ class MetadataCacheStore(_InvalidatingStore):
             yield
 
     def _invalidate(self, key: str | None) -> None:
-        self.invalidate()  # A change of one key can also change listings.
+        if key is None:
+            self.invalidate()
+            return
+        with self._lock:
+            # The dictionaries are replaced, as in ``invalidate``.
+            self._listings = {}
+            if key.rpartition("/")[2] in DOCUMENT_NAMES:
+                self._documents = {other: entry for other, entry in self._documents.items() if other != key}

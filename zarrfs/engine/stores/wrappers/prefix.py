@@ -72,6 +72,9 @@ class PrefixStore(Store):
         prefix_length = len(self.prefix) + 1
         return (key[prefix_length:] for key in self.store.list_prefix(self._full_prefix(prefix)))
 
+    def is_empty(self, prefix: str = "") -> bool:
+        return self.store.is_empty(self._full_prefix(prefix))
+
     def missing_container(self) -> str | None:
         return self.store.missing_container()
 

@@ -35,6 +35,9 @@ class UndoStore(WrapperStore):
     def get_within(self, key: str, max_nbytes: int | None) -> Buffer | None:
         return self.store.get_within(key, max_nbytes)
 
+    def is_empty(self, prefix: str = "") -> bool:
+        return self.store.is_empty(prefix)
+
     def set(self, key: str, value: Buffer) -> None:
         self._save_old_value(key)
         self.store.set(key, value)
