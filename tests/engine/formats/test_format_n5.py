@@ -230,6 +230,28 @@ def test_lz4_frames_equal_those_of_the_java_implementation() -> None:
     )
 
 
+def test_lz4_of_z5py_has_no_frames() -> None:
+    # Written by z5py 3.0.2.
+    block = bytes.fromhex(
+        "00000002000000080000000813000100130101001302010013030100130401001305010013060100800707070707070707"
+    )
+    document = {
+        "dimensions": [8, 8],
+        "blockSize": [8, 8],
+        "dataType": "uint8",
+        "compression": {"type": "lz4", "blockSize": 6},
+    }
+    store = MemoryStore()
+    store.set("attributes.json", json.dumps(document).encode())
+    store.set("0/0", block)
+    array = zarrfs.open_array(store)
+    assert array[...].tolist() == [[row] * 8 for row in range(8)]
+    for broken in (block[:-1], block[:-4], block[:12] + b"\xff" + block[13:]):
+        store.set("0/0", broken)
+        with pytest.raises(ChunkDecodeError, match="expected the magic"):
+            zarrfs.open_array(store, cache_size=0)[...]
+
+
 # -- documents -----------------------------------------------------------------------------------------
 
 COMPRESSIONS: list[dict[str, Any]] = [
@@ -436,3 +458,29 @@ N5_CODECS: dict[str, Any] = {
     "blosc": {"name": "blosc"},
     "zstd": {"name": "zstd"},
 }
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"filters": [{"name": "bitround", "configuration": {"keepbits": 3}}]}, "filters bitround: "),
+        ({"order": "F"}, "order 'F': "),
+        ({"dimension_separator": "."}, r"chunk keys such as 'c\.0\.0': "),
+        (
+            {"chunk_key_encoding": {"name": "v2", "configuration": {"separator": "."}}},
+            r"keys such as '0\.0': ",
+        ),
+    ],
+)
+def test_options_that_n5_cannot_store_are_refused(options: dict[str, Any], message: str) -> None:
+    store = MemoryStore()
+    with pytest.raises(UnsupportedError, match=f"{message}.*N5.*omit the option"):
+        zarrfs.create_array(store, shape=(4, 4), dtype="f4", zarr_format="n5", **options)
+    assert list(store.list_prefix()) == []
+    # Those that mean what N5 does anyway are accepted, and those of an array of another format are omitted.
+    same = {"filters": [], "order": "C", "dimension_separator": "/"}
+    zarrfs.create_array(store, shape=(4, 4), dtype="f4", zarr_format="n5", **same)
+    source = zarrfs.create_array({}, data=np.ones((4, 4), "f4"), **options)
+    for _ in range(2):
+        source = zarrfs.from_array(MemoryStore(), data=source, zarr_format="n5")
+        assert source[...].tolist() == [[1.0] * 4] * 4

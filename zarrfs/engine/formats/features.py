@@ -37,6 +37,8 @@ class FormatFeatures:
     byte_order: bool = False
     """Whether the byte order of elements is part of the data type."""
 
+    memory_order: bool = True
+    """Whether the order of the elements within a chunk can be chosen."""
     fill_value: bool = True
     """Whether a fill value other than zero can be stored."""
     fill_is_missing: bool = False

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from zarrfs.engine.chunking.chunk_grids import RegularGrid, check_chunk_shape
-from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding, Coords, V2Keys
+from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding, Coords, DefaultKeys, V2Keys
 from zarrfs.engine.codecs.array_to_array.transpose import TransposeCodec
-from zarrfs.engine.codecs.base import BytesBytesCodec, ChunkSpec, Codec
+from zarrfs.engine.codecs.array_to_bytes.bytes import BytesCodec
+from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, ChunkSpec, Codec
 from zarrfs.engine.codecs.n5.block import N5BlockCodec
 from zarrfs.engine.codecs.registry import codec_to_json, codecs_from_json
 from zarrfs.engine.dtypes import DataType, data_type_from_v3, default_fill
@@ -245,12 +246,34 @@ def _same_compression(compression: Any, spec: ArraySpec) -> bool:
     return block_codecs(len(spec.shape), codecs) == spec.codecs
 
 
+def _check_options(spec: ArraySpec) -> None:
+    """Raise UnsupportedError if the options of a new array specify what N5 stores in another way or not at all."""
+    found = None
+    filters = [codec.name for codec in spec.codecs if isinstance(codec, ArrayArrayCodec)]
+    serializer = next(codec for codec in spec.codecs if isinstance(codec, ArrayBytesCodec))
+    if spec.order != "C":
+        found = f"order {spec.order!r}", "N5 stores blocks in the order 'C'"
+    elif filters:
+        found = f"filters {', '.join(filters)}", "N5 stores a compressor only"
+    elif not isinstance(serializer, BytesCodec):
+        found = f"serializer {serializer.name}", "N5 stores the elements of a block one after another"
+    elif spec.chunk_key_encoding not in (DefaultKeys("/"), V2Keys("/"), N5Keys()):
+        keys = spec.chunk_key_encoding
+        found = (
+            f"chunk keys such as {keys.encode((0,) * len(spec.shape))!r}",
+            "the coordinates in the keys of N5 blocks are separated by '/'",
+        )
+    if found is not None:
+        raise UnsupportedError(f"{found[0]}: {found[1]}; omit the option, or choose another zarr_format")
+
+
 class N5Format(Format):
     """An N5 container in a store. Its root is the root of the store."""
 
     features = FormatFeatures(
         title="N5",
         fill_value=False,
+        memory_order=False,
         dimension_units=True,
         name_attributes=(_AXES,),
         unit_attributes=(_UNITS, _RESOLUTION),
@@ -292,6 +315,7 @@ class N5Format(Format):
     def with_prescribed_encoding(self, spec: ArraySpec) -> ArraySpec:
         if any(isinstance(codec, N5BlockCodec) for codec in spec.codecs):
             return replace(spec, chunk_key_encoding=N5Keys())
+        _check_options(spec)
         from zarrfs.engine.codecs.numcodecs.core import core_codec  # imports all compressors
 
         chunk = ChunkSpec(tuple(1 for _ in spec.shape), spec.data_type.numpy, default_fill(spec.data_type))

@@ -5,6 +5,9 @@ consists of the magic ``LZ4Block``, a token (method in the high half, level in t
 decompressed length and a checksum (little-endian, 32 bits each), and the compressed bytes. An empty frame ends the
 stream.
 
+z5py writes one LZ4 block without frames. It is read if the size of the decoded data is known. It cannot begin with the
+magic: this would be a match before the first byte.
+
 Names: ``n5_lz4``.
 
 Example::
@@ -16,6 +19,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, ClassVar, Self
 
 from zarrfs.engine.codecs.base import Buffer, BytesBytesCodec, CodecError
@@ -29,6 +33,9 @@ MAGIC = b"LZ4Block"
 RAW, LZ4 = 0x10, 0x20
 LEVEL_BASE = 10
 """A level in the token stands for a block size of 2^(level + 10)."""
+
+MAX_EXPANSION = 255
+"""The maximum number of bytes that LZ4 decodes from one byte."""
 
 _FRAME = struct.Struct("<8sBIII")
 _SEED = 0x9747B28C
@@ -71,6 +78,8 @@ class N5Lz4Codec(BytesBytesCodec):
         return b"".join(parts)
 
     def decode(self, data: Buffer, size: int | None, out: memoryview | None = None) -> Buffer:
+        if size is not None and bytes(data[: len(MAGIC)]) != MAGIC:
+            return _decode_unframed(memoryview(data).cast("B"), size)
         limit = variable_limit(len(data)) if size is None else size
         blocks = []
         total = 0
@@ -87,6 +96,17 @@ class N5Lz4Codec(BytesBytesCodec):
         if size is not None and total != size:
             raise size_error(total, size)
         return b"".join(blocks)
+
+
+def _decode_unframed(data: memoryview, size: int) -> bytes:
+    """Return the bytes of a block of z5py. Raises CodecError."""
+    if size <= MAX_EXPANSION * len(data):  # The decoder allocates the size.
+        with suppress(RuntimeError):
+            return _unpack(LZ4, data, size)
+    raise CodecError(
+        f"expected the magic {MAGIC!r} at byte 0, or one LZ4 block of {size} decoded bytes; found "
+        f"{bytes(data[: len(MAGIC)])!r}"
+    )
 
 
 def _frames(data: memoryview) -> Iterator[tuple[int, memoryview, int, int]]:

@@ -17,6 +17,7 @@ from zarrfs.engine.codecs.registry import codec_to_json
 from zarrfs.engine.codecs.sharding.codec import ShardingCodec
 from zarrfs.engine.creation.array_options import AUTOMATIC, ArrayOptions, described, engine_options
 from zarrfs.engine.formats import api as formats
+from zarrfs.engine.formats.features import FormatFeatures
 from zarrfs.engine.formats.v2_codecs import chain_to_v2
 from zarrfs.engine.indexing.axes import Axis
 from zarrfs.engine.model import ArraySpec
@@ -133,6 +134,8 @@ def _options_of_spec(spec: ArraySpec, explicit: Mapping[str, Any]) -> dict[str, 
         options |= _chain_for_v2(spec, codecs)
     else:
         options |= _chain(codecs, own == target)
+        if own != target:
+            options = {name: value for name, value in options.items() if name not in _unsupported(features)}
     if target == own and features.key_encodings:
         options["chunk_key_encoding"] = spec.chunk_key_encoding
     elif target == own and isinstance(spec.chunk_key_encoding, V2Keys):
@@ -179,6 +182,12 @@ def _chain(codecs: list[Codec], same_format: bool) -> dict[str, Any]:
         options["serializer"] = next(codec_to_json(c) for c in codecs if isinstance(c, ArrayBytesCodec))
     options["compressors"] = [codec_to_json(codec) for codec in codecs if isinstance(codec, BytesBytesCodec)]
     return options
+
+
+def _unsupported(features: FormatFeatures) -> list[str]:
+    """Return the options for the encoding of chunks that a format does not have. They do not change the values."""
+    supported = {"filters": features.codec_chain, "order": features.memory_order}
+    return [name for name, is_supported in supported.items() if not is_supported]
 
 
 def _reverses(codec: Codec) -> bool:
