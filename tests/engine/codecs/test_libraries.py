@@ -20,7 +20,7 @@ import pytest
 import zarrfs
 from zarrfs.engine.codecs.bytes_to_bytes.blosc import BloscCodec
 from zarrfs.engine.codecs.registry import codec_from_json
-from zarrfs.errors import UnsupportedError
+from zarrfs.errors import ChunkDecodeError, UnsupportedError
 
 FIRST_USE = """
 import sys, threading
@@ -142,6 +142,46 @@ def test_codecs_of_imagecodecs_are_registered_when_they_are_used(
         sys.modules, "imagecodecs.numcodecs", types.SimpleNamespace(register_codecs=register_codecs)
     )
     assert zarrfs.open_array(location)[:].tolist() == array[:].tolist()
+
+
+def test_codecs_of_imagecodecs_encode_images_and_bytes_in_v3(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The package is replaced by codecs that store the shape of an image, and bytes unchanged."""
+
+    class Image(numcodecs.abc.Codec):  # type: ignore[misc]
+        codec_id = "imagecodecs_png"
+
+        def encode(self, buf: Any) -> bytes:
+            return bytes(buf.shape) + bytes(buf)
+
+        def decode(self, buf: Any, out: Any = None) -> Any:
+            if tuple(buf[:2]) != out.shape:
+                raise ValueError(f"invalid output shape {out.shape}")
+            out[:] = np.frombuffer(buf[2:], out.dtype).reshape(out.shape)
+            return out
+
+    class Bytes(numcodecs.abc.Codec):  # type: ignore[misc]
+        codec_id = "imagecodecs_lz4f"
+
+        def encode(self, buf: Any) -> bytes:
+            return bytes(buf)
+
+        def decode(self, buf: Any, out: Any = None) -> bytes:
+            return bytes(buf)
+
+    for codec in (Image, Bytes):
+        monkeypatch.setitem(numcodecs.registry.codec_registry, codec.codec_id, codec)
+    data = np.arange(24, dtype="u2").reshape(1, 4, 6)
+    codecs = [{"name": "imagecodecs_png"}, {"name": "imagecodecs_lz4f"}]
+    array = zarrfs.create_array(tmp_path / "a", data=data, chunks=(1, 2, 3), codecs=codecs)
+    assert (tmp_path / "a/c/0/0/1").read_bytes() == bytes([2, 3]) + data[0, :2, 3:].tobytes()
+    assert np.array_equal(zarrfs.open_array(tmp_path / "a")[:], data)
+    (tmp_path / "a/c/0/0/1").write_bytes(bytes([3, 2]) + data[0, :2, 3:].tobytes())
+    with pytest.raises(ChunkDecodeError, match="invalid output shape"):
+        array[:]
+    with pytest.raises(UnsupportedError, match="unknown codec 'imagecodecs_delta'"):
+        codec_from_json({"name": "imagecodecs_delta"}, "here")
 
 
 @pytest.mark.parametrize("compressor", [{"id": "lzma", "preset": 6, "delta": 2}, {"id": "lzma", "delta": 1}])

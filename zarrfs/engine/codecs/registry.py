@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec, CodecError
-from zarrfs.engine.codecs.numcodecs.table import ADAPTERS, adapter_class
+from zarrfs.engine.codecs.numcodecs.table import ADAPTERS, IMAGECODECS_PREFIX, adapter_class
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.logs import logger
 from zarrfs.plugins import find_plugin
@@ -119,6 +119,9 @@ def _load(name: str) -> type[Codec] | None:
     bare = name.removeprefix(PREFIX)
     if (name != bare or name == "vlen-array") and bare in ADAPTERS:
         return adapter_class(bare) if ADAPTERS[bare].in_v3 else None
+    if name.startswith(IMAGECODECS_PREFIX):
+        adapter: type[Codec] | None = import_module(f"{PACKAGE}.numcodecs.images").imagecodecs_adapter(name)
+        return adapter
     third_party: type[Codec] | None = find_plugin(ENTRY_POINTS, name, type[Codec], CodecError)
     return third_party
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from zarrfs.engine.codecs.libraries import import_library
+from zarrfs.engine.codecs.numcodecs.table import IMAGECODECS_PREFIX
 from zarrfs.engine.json_checks import describe_json
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.plugins import install_hint
@@ -17,9 +18,6 @@ __all__ = ["NumcodecsOptions", "is_third_party", "make_numcodec", "numcodec_clas
 
 EXTRAS = {"pcodec": "pcodec", "zfpy": "zfp", "msgpack2": "msgpack"}
 """The extras of this package that install the requirements of a codec of numcodecs."""
-
-
-IMAGECODECS_PREFIX = "imagecodecs_"
 
 
 class NumcodecsOptions:

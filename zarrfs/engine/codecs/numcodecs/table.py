@@ -7,9 +7,12 @@ from typing import Literal, NamedTuple
 
 from zarrfs.engine.codecs.base import Codec
 
-__all__ = ["ADAPTERS", "Adapter", "adapter_class"]
+__all__ = ["ADAPTERS", "IMAGECODECS_PREFIX", "Adapter", "adapter_class"]
 
 PACKAGE = "zarrfs.engine.codecs"
+
+IMAGECODECS_PREFIX = "imagecodecs_"
+"""The prefix of the names of the codecs of the package imagecodecs, in v2 and v3."""
 
 
 class Adapter(NamedTuple):
