@@ -29,7 +29,7 @@ __all__ = ["LimitReader"]
 MISSING = np.iinfo(np.uint64).max
 MIN_TASK_NBYTES = 128 << 10
 MIN_TASK_FILES = 32
-"""As in ``zarrfs/engine/io/planning.py``."""
+"""As in ``zarrfs/engine/read/planning.py``."""
 
 
 class _Job(ctypes.Structure):

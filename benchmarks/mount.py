@@ -40,7 +40,7 @@ from benchmarks.mount_data import (
     make_volume,
 )
 from benchmarks.mount_servers import Server, counting_server, memory_server, null_server, zarrfs_server
-from zarrfs.mount.system.unmounting import unmount
+from zarrfs.mount.process.unmounting import unmount
 
 __all__ = ["Result", "Sizes", "run"]
 

@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
+from zarrfs.files.content.block import new_memory
+from zarrfs.mount.fuse.binding import load_binding
 from zarrfs.mount.options import MountOptions
-from zarrfs.mount.reading.block import new_memory
-from zarrfs.mount.serving.binding import load_binding
-from zarrfs.mount.serving.serving import serve
-from zarrfs.mount.system.mount_table import is_mounted
-from zarrfs.mount.system.unmounting import unmount
+from zarrfs.mount.process.mount_table import is_mounted
+from zarrfs.mount.process.serving import serve
+from zarrfs.mount.process.unmounting import unmount
 from zarrfs.testing import CountingStore
 
 __all__ = ["Server", "counting_server", "memory_server", "null_server", "zarrfs_server"]

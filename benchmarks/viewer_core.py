@@ -32,8 +32,8 @@ from zarrfs_viewer.rendering.labels import blend_labels
 from zarrfs_viewer.rendering.pipeline import Frame, ViewPipeline
 from zarrfs_viewer.state.view_state import (
     ChannelSettings,
+    DisplaySettings,
     LabelsSettings,
-    ViewIntent,
     Viewport,
     fit,
     with_position,
@@ -120,8 +120,8 @@ def _draw(planes: list[np.ndarray[Any, Any]], changed: list[list[ChannelSettings
     compose(planes, changed[number])
 
 
-def _is_exact_frame_of(intent: ViewIntent, frame: Frame) -> bool:
-    return frame.exact and frame.state.intent.position == intent.position
+def _is_exact_frame_of(intent: DisplaySettings, frame: Frame) -> bool:
+    return frame.complete and frame.state.intent.position == intent.position
 
 
 class FrameReceiver:
@@ -152,7 +152,7 @@ class FrameReceiver:
 
 def measure_opening(
     location: str, receiver: FrameReceiver, pipeline: ViewPipeline
-) -> tuple[Image, ViewIntent, Viewport]:
+) -> tuple[Image, DisplaySettings, Viewport]:
     """Measure the time from opening to the first frame and to the exact frame."""
     start = time.perf_counter()
     image = open_dataset(location).open_image()
@@ -162,14 +162,14 @@ def measure_opening(
     opened = time.perf_counter()
     pipeline.show(image, intent, viewport)
     first = receiver.wait(lambda frame: True)
-    exact = receiver.wait(lambda frame: frame.exact)
+    exact = receiver.wait(lambda frame: frame.complete)
     durations = [(time_of_arrival - start) * 1e3 for time_of_arrival in (opened, first, exact)]
     print("open {:.1f} ms, first pixels {:.1f} ms, exact {:.1f} ms".format(*durations))
     return image, intent, viewport
 
 
 def measure_steps(
-    image: Image, intent: ViewIntent, viewport: Viewport, receiver: FrameReceiver, pipeline: ViewPipeline
+    image: Image, intent: DisplaySettings, viewport: Viewport, receiver: FrameReceiver, pipeline: ViewPipeline
 ) -> None:
     """Measure steps of one slice at a fixed rate. The first pass is cold, the second is warm."""
     axis = next(a for a in image.slider_axes if a not in intent.displayed)

@@ -38,8 +38,8 @@ assert numpy.array_equal(zarrfs.open_array("a.zarr")[...], data)
 """
 
 EXPORT = """
-from zarrfs.exporting import export
-from zarrfs.importing import import_files
+from zarrfs.files.exporting import export
+from zarrfs.files.importing import import_files
 zarrfs.create_array("a.zarr", data=numpy.arange(60, dtype="u1").reshape(3, 4, 5))
 export("a.zarr", {name!r})
 import_files([{found!r}], "b.zarr")
@@ -82,12 +82,13 @@ zarrfs.create_array("a.zarr", data=numpy.arange(1000).reshape(10, 100), chunks=(
 assert zarrfs.open("a.zarr")[3, 4] == 304
 for arguments in (["--version"], ["--help"], ["info", "a.zarr"], ["cat", "a.zarr[2]", "--as", "csv"]):
     subprocess.run([sys.executable, "-m", "zarrfs", *arguments], check=True, stdout=subprocess.DEVNULL)
-import zarrfs.mount, zarrfs.codecs, zarrfs.storage, zarrfs.tools, zarrfs.importing, zarrfs.exporting, zarrfs.tensorstore
+import zarrfs.mount, zarrfs.codecs, zarrfs.storage, zarrfs.tools, zarrfs.tensorstore
+import zarrfs.files.importing, zarrfs.files.exporting
 """
 
 TIFF = """
 import tifffile
-from zarrfs.importing import import_files
+from zarrfs.files.importing import import_files
 tifffile.imwrite("a.tif", numpy.arange(600, dtype="u1").reshape(20, 30), compression="lzw")
 import_files(["a.tif"], "b.zarr")
 assert zarrfs.open("b.zarr/0")[1, 2] == 32

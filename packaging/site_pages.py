@@ -21,12 +21,12 @@ from zarrfs import errors  # noqa: E402
 from zarrfs.cli.main import COMMANDS, main  # noqa: E402
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec  # noqa: E402
 from zarrfs.engine.codecs.registry import codec_class, codec_names  # noqa: E402
-from zarrfs.engine.creation.array_options import ArrayOptions, ConsolidatedOptions  # noqa: E402
-from zarrfs.engine.creation.array_options import described as options_of  # noqa: E402
+from zarrfs.engine.create.array_options import ArrayOptions, ConsolidatedOptions  # noqa: E402
+from zarrfs.engine.create.array_options import described as options_of  # noqa: E402
 from zarrfs.engine.dtypes.registry import families  # noqa: E402
-from zarrfs.engine.locations import DATABASES, SUFFIXES  # noqa: E402
-from zarrfs.mount.views.base import DirectoryView, View  # noqa: E402
-from zarrfs.mount.views.registry import DIRECTORY_VIEWS, all_views  # noqa: E402
+from zarrfs.engine.stores.locations import DATABASES, SUFFIXES  # noqa: E402
+from zarrfs.files.view import DirectoryView, View  # noqa: E402
+from zarrfs.files.views import DIRECTORY_VIEWS, all_views  # noqa: E402
 
 __all__ = [
     "architecture_page",
@@ -126,8 +126,8 @@ OPTION_CLASSES = ("Access", "ChunkConstraint")
 
 PYTHON_MODULES = (
     "zarrfs.tools",
-    "zarrfs.importing",
-    "zarrfs.exporting",
+    "zarrfs.files.importing",
+    "zarrfs.files.exporting",
     "zarrfs.mount",
     "zarrfs.dask",
     "zarrfs.tensorstore",

@@ -85,13 +85,14 @@ ORDER = (
     "zarrfs.errors",
     "zarrfs.logs",
     "zarrfs.plugins",
+    "zarrfs.libraries",
     # The engine.
     "zarrfs.engine",
     "zarrfs.engine.json_checks",
     "zarrfs.engine.counters",
+    "zarrfs.engine.read_limits",
     "zarrfs.engine.parallel",
     "zarrfs.engine.cache",
-    "zarrfs.engine.read_limits",
     "zarrfs.engine.dtypes",
     "zarrfs.engine.stores",
     "zarrfs.engine.stores.base",
@@ -99,20 +100,19 @@ ORDER = (
     "zarrfs.engine.stores.temporary_files",
     "zarrfs.engine.stores.locks",
     "zarrfs.engine.stores.memory",
-    "zarrfs.engine.stores.symbolic_links",
-    "zarrfs.engine.stores.local_files",
-    "zarrfs.engine.stores.local_listing",
-    "zarrfs.engine.stores.local_tree",
     "zarrfs.engine.stores.local",
-    "zarrfs.engine.stores.temporary",
+    "zarrfs.engine.stores.local.symbolic_links",
+    "zarrfs.engine.stores.local.files",
+    "zarrfs.engine.stores.local.directories",
+    "zarrfs.engine.stores.local.store",
+    "zarrfs.engine.stores.local.temporary",
     "zarrfs.engine.stores.zarr_python",
     "zarrfs.engine.stores.wrappers",
     "zarrfs.engine.stores.databases",
-    "zarrfs.engine.stores.fsspec",
+    "zarrfs.engine.stores.remote",
     "zarrfs.engine.stores.zip",
     "zarrfs.engine.codecs",
     "zarrfs.engine.codecs.base",
-    "zarrfs.engine.codecs.libraries",
     "zarrfs.engine.codecs.configuration",
     "zarrfs.engine.codecs.limits",
     "zarrfs.engine.codecs.fill_values",
@@ -128,49 +128,59 @@ ORDER = (
     "zarrfs.engine.native",
     "zarrfs.engine.values",
     "zarrfs.engine.indexing",
-    "zarrfs.engine.chunking",
+    "zarrfs.engine.chunks",
     "zarrfs.engine.model",
     "zarrfs.engine.formats",
-    "zarrfs.engine.io",
-    "zarrfs.engine.creation",
-    "zarrfs.engine.nodes",
-    "zarrfs.engine.nodes.creation",
-    "zarrfs.engine.nodes.group",
-    "zarrfs.engine.locations",
-    "zarrfs.engine.open_options",
-    "zarrfs.engine.located_nodes",
-    "zarrfs.engine.open",
-    "zarrfs.engine.routines",
-    "zarrfs.engine.persistence",
+    "zarrfs.engine.stores.locations",
+    "zarrfs.engine.access",
+    "zarrfs.engine.array_context",
+    "zarrfs.engine.read",
+    "zarrfs.engine.write",
+    "zarrfs.engine.create",
+    "zarrfs.engine.create.array_options",
+    "zarrfs.engine.create.chunk_shapes",
+    "zarrfs.engine.create.codec_chain",
+    "zarrfs.engine.create.array_spec",
+    "zarrfs.engine.hierarchy",
+    "zarrfs.engine.array",
+    "zarrfs.engine.create.similar_arrays",
+    "zarrfs.engine.create.new_nodes",
+    "zarrfs.engine.group",
     # What stands on the engine.
+    "zarrfs.api",
     "zarrfs.codecs",
     "zarrfs.storage",
     "zarrfs.dask",
     "zarrfs.ngff",
     "zarrfs.cf_times",
-    "zarrfs.dimension_scales",
-    "zarrfs.tools",
+    "zarrfs.tools.member_arrays",
+    "zarrfs.tools.consolidation",
+    "zarrfs.tools.copying",
+    "zarrfs.tools.cleaning",
+    "zarrfs.tools.verification",
+    "zarrfs.tools.pyramids",
+    "zarrfs.tools.migration",
+    "zarrfs.tools.zarr2_copies",
+    "zarrfs.tools.output",
+    "zarrfs.tools.editing",
+    "zarrfs.tools.xarray",
     "zarrfs",
     "zarrfs.synthetic",
     "zarrfs.tensorstore",
-    "zarrfs.foreign",
-    "zarrfs.foreign.arrays",
-    "zarrfs.foreign.medical",
-    "zarrfs.foreign.tiff",
-    "zarrfs.foreign.opening",
-    "zarrfs.importing",
+    "zarrfs.files.content",
+    "zarrfs.files",
+    "zarrfs.files.recognition",
+    "zarrfs.files.importing",
+    "zarrfs.files.exporting",
+    "zarrfs.tools",
     "zarrfs.mount",
     "zarrfs.mount.options",
-    "zarrfs.mount.reading",
-    "zarrfs.mount.nodes",
-    "zarrfs.mount.views",
+    "zarrfs.mount.statistics",
     "zarrfs.mount.tree",
     "zarrfs.mount.fuse",
     "zarrfs.mount.writing",
-    "zarrfs.mount.system",
-    "zarrfs.mount.serving",
+    "zarrfs.mount.process",
     "zarrfs.mount.__main__",
-    "zarrfs.exporting",
     "zarrfs.ext",
     "zarrfs.testing",
     "zarrfs.cli",
@@ -323,12 +333,12 @@ def test_no_modules_import_each_other() -> None:
 
 
 def test_violations_are_found() -> None:
-    source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from zarrfs.engine.nodes.array import Array\n"
-    assert own_imports(source) == {"zarrfs.engine.nodes.array"}
-    assert upward_imports("zarrfs.engine.io.reading", own_imports(source)) == ["zarrfs.engine.nodes.array"]
-    assert upward_imports("zarrfs.engine.nodes.group", own_imports(source)) == []
+    source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from zarrfs.engine.array.array import Array\n"
+    assert own_imports(source) == {"zarrfs.engine.array.array"}
+    assert upward_imports("zarrfs.engine.read.reading", own_imports(source)) == ["zarrfs.engine.array.array"]
+    assert upward_imports("zarrfs.engine.group.group", own_imports(source)) == []
     function = "def read():\n    from zarrfs.mount import tree\n"
-    assert upward_imports("zarrfs.engine.open", own_imports(function)) == ["zarrfs.mount.tree"]
+    assert upward_imports("zarrfs.api.open", own_imports(function)) == ["zarrfs.mount.tree"]
     assert cycles({"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a"]}) == [["a", "b", "c"]]
     assert cycles({"a": ["b"], "b": ["c"], "c": []}) == []
 
@@ -386,7 +396,7 @@ def test_only_one_module_of_the_mount_imports_the_fuse_binding() -> None:
         names = {name.partition(".")[0] for name in imported_names(source)}
         if FUSE_BINDINGS & (names | imported_by_name(source)):
             users.add(module)
-    assert users == {"zarrfs.mount.serving.binding"}
+    assert users == {"zarrfs.mount.fuse.binding"}
 
 
 def test_only_the_qt_package_imports_qt() -> None:
@@ -535,8 +545,8 @@ NOT_LOADED = {
         "pyqtgraph",
     ],
     "from zarrfs_viewer.qt.window.main_window import MainWindow as W; [__import__(m) for m in W.part_modules]": [
-        "zarrfs.engine.nodes",
-        "zarrfs.engine.open",
+        "zarrfs.engine.array",
+        "zarrfs.api.open",
         "zarrfs.mount",
         "zarrfs.ngff.checks",
         "zarrfs.tools",
@@ -551,10 +561,10 @@ NOT_LOADED = {
         "hashlib",
         "zarrfs.mount",
     ],
-    "import zarrfs.mount.serving.serving": [
+    "import zarrfs.mount.process.serving": [
         *HEAVY,
         *SERVER_LIBRARIES,
-        "zarrfs.mount.serving.metrics",
+        "zarrfs.mount.process.metrics",
         "zarrfs.mount.writing.operations",
         "zarrfs.ngff.checks",
         "zarrfs.tools",
@@ -572,7 +582,7 @@ def test_modules_that_must_not_be_loaded_exist() -> None:
     """A name that has changed would make the test above pass."""
     own = {name for names in NOT_LOADED.values() for name in names if name.startswith("zarrfs")}
     assert own <= set(MODULES)
-    assert "zarrfs.engine.nodes" in loaded_modules("import zarrfs; zarrfs.open")
+    assert "zarrfs.engine.array" in loaded_modules("import zarrfs; zarrfs.open")
 
 
 def test_importing_is_light() -> None:
@@ -591,7 +601,7 @@ def named_files(text: str) -> set[str]:
 def test_the_files_that_architecture_names_exist() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     names = named_files(text)
-    assert {"io/planning.py", "stores/local.py", "nodes/creation"} <= names
+    assert {"read/planning.py", "local/store.py", "write/writing.py"} <= names
     folders = ("zarrfs", "viewer", "tests")
     files = [f"/{path.relative_to(ROOT)}" for folder in folders for path in (ROOT / folder).rglob("*")]
     assert [name for name in names if not any(f.endswith((f"/{name}", f"/{name}.py")) for f in files)] == []

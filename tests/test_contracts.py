@@ -20,7 +20,7 @@ from zarrfs.engine.codecs.registry import codec_from_json
 from zarrfs.ext.codecs import ArrayArrayCodec, Buffer, BytesBytesCodec, ChunkSpec, Codec, Region
 from zarrfs.ext.metadata import check_keys
 from zarrfs.ext.views import ArraySegment, BytesSegment, PresentedArray, View, VirtualFileContent
-from zarrfs.mount.views.registry import all_views
+from zarrfs.files.views import all_views
 from zarrfs.testing import CodecTests, ViewTests, check_codec, check_view
 from zarrfs.testing.codec_contract import example_arrays
 
@@ -160,7 +160,7 @@ class Plain(View):
 
     suffix = ".plain"
 
-    def refusal(self, presented: PresentedArray) -> str | None:
+    def unsupported_reason(self, presented: PresentedArray) -> str | None:
         return "its elements vary in length" if presented.array.dtype.hasobject else None
 
     def content(self, presented: PresentedArray) -> VirtualFileContent:
@@ -181,7 +181,7 @@ class Counting(Plain):
 
 
 class Empty(Plain):
-    def refusal(self, presented: PresentedArray) -> str | None:
+    def unsupported_reason(self, presented: PresentedArray) -> str | None:
         return ""
 
 

@@ -10,7 +10,7 @@ from zarrfs import credentials
 from zarrfs.credentials import hide_credentials, is_secret_name, register_secrets, register_url
 from zarrfs.errors import StoreError, describe_error
 from zarrfs.logs import logger
-from zarrfs.mount.serving.process_arguments import without_credentials
+from zarrfs.mount.process.process_arguments import without_credentials
 
 
 @pytest.fixture(autouse=True)

@@ -42,9 +42,9 @@ METHODS = ("search", "match", "fullmatch", "sub", "split", "findall", "finditer"
 COMPOSED: dict[str, str | None] = {
     "zarrfs/plugins.py": r"\bextra\s*==\s*['\"]x['\"]",
     "zarrfs/engine/formats/repeated_objects.py": r"\{\"a\":\ 1\}",
-    "zarrfs/mount/views/planes.py": r"z([0-9]{3})_t([0-9]{2})\.png",
-    "zarrfs/foreign/stack_names.py": None,  # given by the user, for names of files
-    "zarrfs/tools/key_copies.py": None,  # given by the caller
+    "zarrfs/files/tiff/planes_view.py": r"z([0-9]{3})_t([0-9]{2})\.png",
+    "zarrfs/files/stacks/names.py": None,  # given by the user, for names of files
+    "zarrfs/tools/zarr2_copies.py": None,  # given by the caller
 }
 """An example of the expression that a function of a module composes."""
 

@@ -23,7 +23,7 @@ import zarrfs.engine.codecs
 import zarrfs.engine.dtypes
 import zarrfs.engine.formats
 import zarrfs.engine.stores
-import zarrfs.mount.views
+import zarrfs.files
 import zarrfs.storage
 from tests.test_architecture import SOURCES, module_imports
 from zarrfs.cli.main import COMMANDS, MODULES
@@ -35,8 +35,8 @@ from zarrfs.engine.dtypes.registry import families
 from zarrfs.engine.formats.base import Format
 from zarrfs.engine.formats.registry import all_formats
 from zarrfs.engine.stores.base import Store
-from zarrfs.mount.views.base import DirectoryView, View
-from zarrfs.mount.views.registry import DIRECTORY_VIEWS, all_views
+from zarrfs.files.view import DirectoryView, View
+from zarrfs.files.views import DIRECTORY_VIEWS, all_views
 
 PUBLIC_MODULES = {
     "zarrfs.__main__",
@@ -105,10 +105,10 @@ def test_every_view_is_registered_and_documented(base: type, registered: Any) ->
     used = {type(view).__name__ for view in views}
     defined = [
         name
-        for name, view in concrete_classes(zarrfs.mount.views, base).items()
+        for name, view in concrete_classes(zarrfs.files, base).items()
         if isinstance(getattr(view, "suffix", None), str)  # otherwise it is the base of other views
     ]
-    assert [name for name in defined if name not in used] == [], "BUILT_IN in zarrfs/mount/views/registry.py"
+    assert [name for name in defined if name not in used] == [], "BUILT_IN in zarrfs/files/views.py"
     page = (DOCS / "mount-files.md").read_text(encoding="utf-8")
     assert [view.suffix for view in views if f"img{view.suffix}" not in page] == [], "docs/mount-files.md"
 
@@ -230,9 +230,9 @@ NOT_REGISTERED: dict[str, tuple[ModuleType, str, Callable[[], None]]] = {
         test_every_module_with_a_command_is_registered,
     ),
     "view": (
-        zarrfs.mount.views,
+        zarrfs.files,
         """
-from zarrfs.mount.views.json import JsonView
+from zarrfs.files.json_view import JsonView
 
 class unregistered(JsonView):
     suffix = ".unregistered"

@@ -19,8 +19,8 @@ from tests.processes import TIMEOUT
 from tests.programs import needs_program
 from zarrfs.cli.main import COMMANDS
 from zarrfs.engine.codecs.registry import codec_names
-from zarrfs.engine.creation.array_spec import array_spec
-from zarrfs.mount.views.registry import all_views
+from zarrfs.engine.create.array_spec import array_spec
+from zarrfs.files.views import all_views
 
 ROOT = Path(__file__).resolve().parents[1]
 

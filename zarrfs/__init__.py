@@ -39,12 +39,7 @@ provide("zarrfs.member_names", "zarrfs.ngff.members:named_members")
 
 if TYPE_CHECKING:
     from zarrfs import codecs, storage
-    from zarrfs.engine.creation.chunk_shapes import ChunkConstraint
-    from zarrfs.engine.io.access import Access
-    from zarrfs.engine.nodes.array import Array
-    from zarrfs.engine.nodes.group import Group
-    from zarrfs.engine.nodes.hierarchy import tree
-    from zarrfs.engine.open import (
+    from zarrfs.api.open import (
         create_array,
         create_group,
         group,
@@ -53,8 +48,8 @@ if TYPE_CHECKING:
         open_consolidated,
         open_group,
     )
-    from zarrfs.engine.persistence import load, save, save_array, save_group
-    from zarrfs.engine.routines import (
+    from zarrfs.api.persistence import load, save, save_array, save_group
+    from zarrfs.api.routines import (
         array,
         create,
         empty,
@@ -68,10 +63,14 @@ if TYPE_CHECKING:
         zeros,
         zeros_like,
     )
+    from zarrfs.engine.access import Access
+    from zarrfs.engine.array.array import Array
+    from zarrfs.engine.create.chunk_shapes import ChunkConstraint
+    from zarrfs.engine.group.group import Group
+    from zarrfs.engine.hierarchy.subtrees import tree
     from zarrfs.engine.stores.wrappers.synchronizers import ProcessSynchronizer, ThreadSynchronizer
     from zarrfs.tools.consolidation import consolidate_metadata
-    from zarrfs.tools.key_copies import copy_store
-    from zarrfs.tools.node_copies import copy, copy_all
+    from zarrfs.tools.zarr2_copies import copy, copy_all, copy_store
 
 __all__ = [
     "Access",
@@ -136,42 +135,42 @@ __all__ = [
 ]
 
 _LAZY_IMPORTS = {
-    "Access": "zarrfs.engine.io.access:Access",
-    "Array": "zarrfs.engine.nodes.array:Array",
-    "ChunkConstraint": "zarrfs.engine.creation.chunk_shapes:ChunkConstraint",
-    "Group": "zarrfs.engine.nodes.group:Group",
+    "Access": "zarrfs.engine.access:Access",
+    "Array": "zarrfs.engine.array.array:Array",
+    "ChunkConstraint": "zarrfs.engine.create.chunk_shapes:ChunkConstraint",
+    "Group": "zarrfs.engine.group.group:Group",
     "ProcessSynchronizer": "zarrfs.engine.stores.wrappers.synchronizers:ProcessSynchronizer",
     "ThreadSynchronizer": "zarrfs.engine.stores.wrappers.synchronizers:ThreadSynchronizer",
-    "array": "zarrfs.engine.routines:array",
+    "array": "zarrfs.api.routines:array",
     "codecs": "zarrfs.codecs",
     "consolidate_metadata": "zarrfs.tools.consolidation:consolidate_metadata",
-    "copy": "zarrfs.tools.node_copies:copy",
-    "copy_all": "zarrfs.tools.node_copies:copy_all",
-    "copy_store": "zarrfs.tools.key_copies:copy_store",
-    "create": "zarrfs.engine.routines:create",
-    "create_array": "zarrfs.engine.open:create_array",
-    "create_group": "zarrfs.engine.open:create_group",
-    "empty": "zarrfs.engine.routines:empty",
-    "empty_like": "zarrfs.engine.routines:empty_like",
-    "from_array": "zarrfs.engine.routines:from_array",
-    "full": "zarrfs.engine.routines:full",
-    "full_like": "zarrfs.engine.routines:full_like",
-    "group": "zarrfs.engine.open:group",
-    "load": "zarrfs.engine.persistence:load",
-    "ones": "zarrfs.engine.routines:ones",
-    "ones_like": "zarrfs.engine.routines:ones_like",
-    "open": "zarrfs.engine.open:open",
-    "open_array": "zarrfs.engine.open:open_array",
-    "open_consolidated": "zarrfs.engine.open:open_consolidated",
-    "open_group": "zarrfs.engine.open:open_group",
-    "open_like": "zarrfs.engine.routines:open_like",
-    "save": "zarrfs.engine.persistence:save",
-    "save_array": "zarrfs.engine.persistence:save_array",
-    "save_group": "zarrfs.engine.persistence:save_group",
+    "copy": "zarrfs.tools.zarr2_copies:copy",
+    "copy_all": "zarrfs.tools.zarr2_copies:copy_all",
+    "copy_store": "zarrfs.tools.zarr2_copies:copy_store",
+    "create": "zarrfs.api.routines:create",
+    "create_array": "zarrfs.api.open:create_array",
+    "create_group": "zarrfs.api.open:create_group",
+    "empty": "zarrfs.api.routines:empty",
+    "empty_like": "zarrfs.api.routines:empty_like",
+    "from_array": "zarrfs.api.routines:from_array",
+    "full": "zarrfs.api.routines:full",
+    "full_like": "zarrfs.api.routines:full_like",
+    "group": "zarrfs.api.open:group",
+    "load": "zarrfs.api.persistence:load",
+    "ones": "zarrfs.api.routines:ones",
+    "ones_like": "zarrfs.api.routines:ones_like",
+    "open": "zarrfs.api.open:open",
+    "open_array": "zarrfs.api.open:open_array",
+    "open_consolidated": "zarrfs.api.open:open_consolidated",
+    "open_group": "zarrfs.api.open:open_group",
+    "open_like": "zarrfs.api.routines:open_like",
+    "save": "zarrfs.api.persistence:save",
+    "save_array": "zarrfs.api.persistence:save_array",
+    "save_group": "zarrfs.api.persistence:save_group",
     "storage": "zarrfs.storage",
-    "tree": "zarrfs.engine.nodes.hierarchy:tree",
-    "zeros": "zarrfs.engine.routines:zeros",
-    "zeros_like": "zarrfs.engine.routines:zeros_like",
+    "tree": "zarrfs.engine.hierarchy.subtrees:tree",
+    "zeros": "zarrfs.api.routines:zeros",
+    "zeros_like": "zarrfs.api.routines:zeros_like",
 }
 """Name -> module and name in it, for names that are imported on first use: the command line starts without NumPy."""
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate, pairwise
 from typing import Any
 
-from zarrfs.engine.locations import Location
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.open import create_array, open_array, open_group
+from zarrfs.api.open import create_array, open_array, open_group
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.group.group import Group
+from zarrfs.engine.stores.locations import Location
 from zarrfs.engine.values import describe_value
 from zarrfs.errors import DataShapeError, OptionError, UnsupportedError
 from zarrfs.plugins import install_hint

@@ -9,9 +9,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from zarrfs.engine.locations import Location as StoreLike
 from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, Store, Usage
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
+from zarrfs.engine.stores.locations import Location as StoreLike
 from zarrfs.engine.stores.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from zarrfs.engine.stores.databases.mongodb import MongoDBStore
     from zarrfs.engine.stores.databases.redis import RedisStore
     from zarrfs.engine.stores.databases.sqlite import SQLiteStore
-    from zarrfs.engine.stores.fsspec.store import RemoteStore
-    from zarrfs.engine.stores.local import LocalStore as DirectoryStore
+    from zarrfs.engine.stores.local.store import LocalStore as DirectoryStore
+    from zarrfs.engine.stores.local.temporary import TemporaryStore
+    from zarrfs.engine.stores.local.temporary import TemporaryStore as TempStore
     from zarrfs.engine.stores.memory import MemoryStore as DictStore
     from zarrfs.engine.stores.memory import MemoryStore as KVStore
-    from zarrfs.engine.stores.temporary import TemporaryStore
-    from zarrfs.engine.stores.temporary import TemporaryStore as TempStore
+    from zarrfs.engine.stores.remote.store import RemoteStore
     from zarrfs.engine.stores.wrappers.caching import LRUStore, MetadataCacheStore
     from zarrfs.engine.stores.wrappers.caching import LRUStore as LRUStoreCache
     from zarrfs.engine.stores.wrappers.prefix import PrefixStore
@@ -65,7 +65,7 @@ __all__ = [
 LAZY_STORES = {
     "DBMStore": "databases.dbm:DBMStore",
     "DictStore": "memory:MemoryStore",
-    "DirectoryStore": "local:LocalStore",
+    "DirectoryStore": "local.store:LocalStore",
     "KVStore": "memory:MemoryStore",
     "LMDBStore": "databases.lmdb:LMDBStore",
     "LRUStore": "wrappers.caching:LRUStore",
@@ -74,11 +74,11 @@ LAZY_STORES = {
     "MongoDBStore": "databases.mongodb:MongoDBStore",
     "PrefixStore": "wrappers.prefix:PrefixStore",
     "RedisStore": "databases.redis:RedisStore",
-    "RemoteStore": "fsspec.store:RemoteStore",
+    "RemoteStore": "remote.store:RemoteStore",
     "RetryStore": "wrappers.retrying:RetryStore",
     "SQLiteStore": "databases.sqlite:SQLiteStore",
-    "TempStore": "temporary:TemporaryStore",
-    "TemporaryStore": "temporary:TemporaryStore",
+    "TempStore": "local.temporary:TemporaryStore",
+    "TemporaryStore": "local.temporary:TemporaryStore",
     "WrapperStore": "wrappers.wrapper:WrapperStore",
     "ZipStore": "zip.store:ZipStore",
 }

@@ -17,7 +17,7 @@ import numpy as np
 from zarrfs.engine.formats import api as formats
 
 if TYPE_CHECKING:
-    from zarrfs.engine.nodes.group import Group
+    from zarrfs.engine.group.group import Group
 
 __all__ = ["CHANNELS", "VOXEL_SIZE", "Channel", "Picture", "make_picture", "volume", "write_image"]
 

@@ -11,7 +11,7 @@ import pytest
 
 import zarrfs
 from tests.documents import V3_ARRAY, V3_GROUP, changed, read_json, store_of
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import KeyNameError, NodeNotFoundError, NodeTypeError
 

@@ -14,7 +14,7 @@ import pytest
 
 import zarrfs
 from zarrfs.engine.stores.base import ByteRange, Store
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.errors import KeyNameError

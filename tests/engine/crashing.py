@@ -23,8 +23,8 @@ import numpy as np
 
 import zarrfs
 from zarrfs.cli.main import main as command_line
-from zarrfs.engine.locations import open_store
-from zarrfs.engine.nodes.staging import STAGING
+from zarrfs.engine.hierarchy.staging import STAGING
+from zarrfs.engine.stores.locations import open_store
 from zarrfs.tools import clean
 
 SHAPE = (12, 10)

@@ -13,8 +13,8 @@ import pytest
 import zarrfs
 from tests.processes import run_together
 from tests.threads import run_in_threads
-from zarrfs.engine.locations import open_store
 from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.locations import open_store
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.caching import LRUStore, MetadataCacheStore
 from zarrfs.engine.stores.wrappers.synchronizers import SynchronizedStore

@@ -17,8 +17,8 @@ import zarrfs
 from tests.documents import LITTLE, sharding
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.indexing.selections import fancy_selection
-from zarrfs.engine.io.planning import plan_box, plan_read
-from zarrfs.engine.io.reading import read_box
+from zarrfs.engine.read.planning import plan_box, plan_read
+from zarrfs.engine.read.reading import read_box
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError, MissingChunkError, SelectionError
 
@@ -277,7 +277,7 @@ def test_the_options_of_access_apply_to_inner_chunks(tmp_path: Path) -> None:
 
 
 def test_the_native_library_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zarrfs.engine.io.native_reading.read_natively", None)
+    monkeypatch.setattr("zarrfs.engine.read.native_reading.read_natively", None)
     array = zarrfs.open_array(store_of("shards"))
     np.testing.assert_array_equal(array[1:2, 2:4, 3], VALUES[1:2, 2:4, 3])
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zarrfs import plugins
-from zarrfs.engine.chunking import chunk_grids
-from zarrfs.engine.chunking.chunk_grids import (
+from zarrfs.engine.chunks import chunk_grids
+from zarrfs.engine.chunks.chunk_grids import (
     ChunkGrid,
     RectilinearGrid,
     RegularGrid,

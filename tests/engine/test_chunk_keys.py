@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zarrfs.engine.chunking.chunk_key_encodings import (
+from zarrfs.engine.chunks.chunk_key_encodings import (
     ChunkKeyEncoding,
     DefaultKeys,
     V2Keys,

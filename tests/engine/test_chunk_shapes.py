@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zarrfs
-from zarrfs.engine.creation.chunk_shapes import ChunkConstraint, choose_read_write
+from zarrfs.engine.create.chunk_shapes import ChunkConstraint, choose_read_write
 from zarrfs.engine.stores.memory import MemoryStore
 
 

@@ -15,8 +15,8 @@ import pytest
 
 import zarrfs
 from tests.engine import crashing
-from zarrfs.engine.nodes.hierarchy import delete_node, move_node
-from zarrfs.engine.nodes.staging import replacing
+from zarrfs.engine.hierarchy.staging import replacing
+from zarrfs.engine.hierarchy.subtrees import delete_node, move_node
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import StoreError
@@ -143,7 +143,7 @@ def test_at_each_step_of_a_change_of_a_group_its_arrays_are_absent_or_complete(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In a store that cannot rename. The documents of members were moved and deleted in the order of the listing."""
-    monkeypatch.setattr("zarrfs.engine.nodes.staging.MAX_COPIED_KEYS", max_copied)
+    monkeypatch.setattr("zarrfs.engine.hierarchy.staging.MAX_COPIED_KEYS", max_copied)
     steps = 0
 
     def check(key: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 import tensorstore
 
 import zarrfs
-from zarrfs.engine.creation.chunk_shapes import guess_chunks
+from zarrfs.engine.create.chunk_shapes import guess_chunks
 from zarrfs.engine.formats.api import WRITABLE_FORMATS
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError, UnsupportedError

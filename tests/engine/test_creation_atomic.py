@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import zarrfs
+from zarrfs.engine.create import new_nodes
 from zarrfs.engine.formats.api import WRITABLE_FORMATS
-from zarrfs.engine.nodes import staging
-from zarrfs.engine.nodes.creation import new_nodes
+from zarrfs.engine.hierarchy import staging
 from zarrfs.engine.stores.base import Store
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import MetadataError, NodeExistsError, NodeTypeError, StoreError, ZarrError

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import zarrfs
-from zarrfs.engine.io.flat_blocks import MAX_PART_NBYTES, FlatBlockGrid, flat_block_grid
+from zarrfs.engine.read.flat_blocks import MAX_PART_NBYTES, FlatBlockGrid, flat_block_grid
 
 KIB = 1 << 10
 

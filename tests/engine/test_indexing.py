@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from zarrfs.engine.chunking.chunk_grids import RunsAxis
+from zarrfs.engine.chunks.chunk_grids import RunsAxis
 from zarrfs.engine.indexing.axes import RegularAxis
 from zarrfs.engine.indexing.fields import pop_fields
 from zarrfs.engine.indexing.flat_ranges import flat_boxes

@@ -13,14 +13,14 @@ import pytest
 
 import zarrfs
 from tests.engine.stores.every_store import dbm_sqlite3_store
-from zarrfs.engine import locations
-from zarrfs.engine.locations import METADATA_NAMES, local, open_store, split_options
+from zarrfs.engine.stores import locations
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.databases import dbm
 from zarrfs.engine.stores.databases.dbm import DBMStore
 from zarrfs.engine.stores.databases.lmdb import LMDBStore
 from zarrfs.engine.stores.databases.sqlite import SQLiteStore
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
+from zarrfs.engine.stores.locations import METADATA_NAMES, local, open_store, split_options
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.errors import LocationError, LocationNotFoundError, NodeNotFoundError, OptionError, ZarrError

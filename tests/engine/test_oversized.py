@@ -14,7 +14,7 @@ import pytest
 
 import zarrfs
 from zarrfs.engine.stores.base import ByteRange, ValueTooLargeError
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.prefix import PrefixStore
 from zarrfs.engine.stores.wrappers.retrying import RetryStore

@@ -19,14 +19,14 @@ NAME = "example_extensions"
 
 MODULE = '''
 import numpy as np
-from zarrfs.engine.chunking.chunk_grids import ChunkGrid
-from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding
+from zarrfs.engine.chunks.chunk_grids import ChunkGrid
+from zarrfs.engine.chunks.chunk_key_encodings import ChunkKeyEncoding
 from zarrfs.engine.codecs.base import ArrayArrayCodec, BytesBytesCodec, CodecError
 from zarrfs.engine.dtypes.base import DataType, DataTypeFamily
 from zarrfs.engine.indexing.axes import RegularAxis
-from zarrfs.engine.stores.local import LocalStore
-from zarrfs.mount.reading.content import VirtualFileContent
-from zarrfs.mount.views.base import View
+from zarrfs.engine.stores.local.store import LocalStore
+from zarrfs.files.content.content import VirtualFileContent
+from zarrfs.files.view import View
 
 
 class Xor(BytesBytesCodec):
@@ -173,7 +173,7 @@ class CountView(View):
     suffix = ".count"
     listed = True
 
-    def refusal(self, presented):
+    def unsupported_reason(self, presented):
         return None
 
     def content(self, presented):
@@ -308,7 +308,7 @@ WRITE_AND_READ = """
 import json, sys
 import numpy as np
 import zarrfs
-from zarrfs.mount.views.registry import all_views
+from zarrfs.files.views import all_views
 
 where = f"shelf://{sys.argv[1]}"
 array = zarrfs.create_array(
@@ -410,7 +410,7 @@ def test_a_broken_view_is_skipped_with_a_warning(site: Path) -> None:
     script = """
 import logging, sys
 logging.basicConfig(stream=sys.stdout)
-from zarrfs.mount.views.registry import all_views
+from zarrfs.files.views import all_views
 print([view.suffix for view in all_views()])
 """
     printed = run(site, script)

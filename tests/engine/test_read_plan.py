@@ -21,8 +21,8 @@ from zarrfs.engine.codecs.pipeline.chain import CodecChain
 from zarrfs.engine.codecs.registry import codecs_from_json
 from zarrfs.engine.counters import decoded
 from zarrfs.engine.indexing.selections import basic_selection
-from zarrfs.engine.io.planning import ChunkMethod, cache_on_next_read, choose_method, decoded_fraction
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.read.planning import ChunkMethod, cache_on_next_read, choose_method, decoded_fraction
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 
 BLOSC = {
@@ -227,7 +227,7 @@ def test_a_missing_value_has_neither_size_nor_bytes(tmp_path: Path) -> None:
 
 
 def test_reads_return_new_values_after_the_limit_of_counted_writes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zarrfs.engine.io.storage.MAX_WRITE_COUNTS", 3)
+    monkeypatch.setattr("zarrfs.engine.array_context.MAX_WRITE_COUNTS", 3)
     array = zarrfs.create_array({}, shape=(8, 4), chunks=(1, 4), dtype="u2", cache_size=1 << 20)
     for value in range(1, 4):
         for row in range(8):

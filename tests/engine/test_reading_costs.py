@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import zarrfs
+from zarrfs.engine.access import Access
 from zarrfs.engine.cache import ChunkCache
-from zarrfs.engine.io.access import Access
-from zarrfs.engine.nodes.group import make_node
+from zarrfs.engine.group.group import make_node
 from zarrfs.engine.stores.base import IMMUTABLE, StoredValue
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.testing import CountingStore
 

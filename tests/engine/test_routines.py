@@ -11,7 +11,7 @@ import pytest
 import zarr
 
 import zarrfs
-from zarrfs.engine.nodes.creation.similar_arrays import copy_values
+from zarrfs.engine.create.similar_arrays import copy_values
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import (
     LocationError,

@@ -13,9 +13,9 @@ import pytest
 
 import zarrfs
 from tests.threads import run_in_threads
-from zarrfs.engine.locations import open_store
-from zarrfs.engine.nodes.staging import STAGING, replacing, staging_name
+from zarrfs.engine.hierarchy.staging import STAGING, replacing, staging_name
 from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.locations import open_store
 from zarrfs.engine.stores.temporary_files import Owner, owner
 from zarrfs.storage import LocalStore, MemoryStore
 from zarrfs.tools import clean
@@ -24,7 +24,7 @@ DATA = np.arange(64)
 
 KILLED_PROGRAM = """
 import os, signal, sys
-from zarrfs.engine.nodes import staging
+from zarrfs.engine.hierarchy import staging
 from zarrfs.tools import convert
 from zarrfs.tools.copying.copy_tasks import CopyBlock
 def kill(*arguments):

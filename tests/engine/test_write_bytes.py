@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zarrfs
-from zarrfs.engine.io.patching import Patch, write_patches
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.synchronizers import ProcessSynchronizer
+from zarrfs.engine.write.patching import Patch, write_patches
 from zarrfs.errors import ChunkDecodeError, ReadOnlyError, SelectionError
 from zarrfs.testing import CountingStore
 

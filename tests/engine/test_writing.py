@@ -12,8 +12,8 @@ import pytest
 
 import zarrfs
 from zarrfs.engine.codecs.fill_values import is_filled
-from zarrfs.engine.stores.local import LocalStore
-from zarrfs.engine.stores.local_files import MAX_BUFFERS_PER_CALL
+from zarrfs.engine.stores.local.files import MAX_BUFFERS_PER_CALL
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.testing import CountingStore
 

@@ -17,7 +17,7 @@ import zarr
 import zarr.storage
 
 import zarrfs
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.zarr_python import ZarrPythonStore
 
 DATA = np.arange(35, dtype="u2").reshape(5, 7)

@@ -12,7 +12,7 @@ import pytest
 import zarrfs
 from tests.faults.files import GROUP, write
 from tests.faults.hostile import v2, v3
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 
 PATHS_OUTSIDE = ["..", "../secret", "a/../../secret", "/../secret", "a/..", "./../secret", "a\0b"]

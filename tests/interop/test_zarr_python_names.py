@@ -19,7 +19,7 @@ import zarr.storage
 import zarrfs
 import zarrfs.codecs
 import zarrfs.storage
-from zarrfs.engine.creation.array_options import ArrayOptions, OpenNodeOptions, described
+from zarrfs.engine.create.array_options import ArrayOptions, OpenNodeOptions, described
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "coming-from-zarr-python.md"
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.mount.options import MountOptions
-from zarrfs.mount.serving.serving import serve
+from zarrfs.mount.process.serving import serve
 from zarrfs.testing import LatencyStore
 
 

@@ -15,16 +15,15 @@ import zarrfs
 from tests.threads import Clock
 from zarrfs.engine.native import members
 from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.files.content.freshness import REVALIDATION_SECONDS
 from zarrfs.mount.fuse import open_directories
 from zarrfs.mount.fuse.control import ControlOperations
+from zarrfs.mount.fuse.dispatch import Dispatcher
 from zarrfs.mount.fuse.open_directories import MAX_EXPENSIVE
 from zarrfs.mount.fuse.operations import ZarrOperations
 from zarrfs.mount.fuse.permissions import Permissions
-from zarrfs.mount.nodes import node_cache, node_opening
-from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
-from zarrfs.mount.serving.dispatch import Dispatcher
-from zarrfs.mount.serving.statistics import RequestCounters
-from zarrfs.mount.tree import group_listing, summary_lookups
+from zarrfs.mount.statistics import RequestCounters
+from zarrfs.mount.tree import group_listing, node_cache, node_opening, summary_lookups
 from zarrfs.mount.tree.entries import Directory
 from zarrfs.mount.tree.member_scans import scan_group
 from zarrfs.mount.tree.tree import Tree

@@ -19,7 +19,7 @@ from tests.processes import output_of
 from zarrfs.errors import MountError
 from zarrfs.mount import unmount
 from zarrfs.mount.options import MountOptions
-from zarrfs.mount.serving import background
+from zarrfs.mount.process import background
 
 
 class Exited(BaseException):

@@ -22,19 +22,19 @@ from tests.processes import TIMEOUT
 from tests.threads import Clock
 from zarrfs.engine.counters import decoded
 from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes
-from zarrfs.engine.io.flat_blocks import flat_block_grid
 from zarrfs.engine.parallel import permitted_threads
+from zarrfs.engine.read.flat_blocks import flat_block_grid
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError
-from zarrfs.mount.reading import block, block_reader, blocks
-from zarrfs.mount.reading.access_pattern import AccessPattern, Pattern
-from zarrfs.mount.reading.block import Retention
-from zarrfs.mount.reading.block_reader import BlockReader
-from zarrfs.mount.reading.blocks import BlockPool, BlockRequest
-from zarrfs.mount.reading.content import ArraySegment, BytesSegment, VirtualFileContent
-from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
-from zarrfs.mount.reading.open_files import OpenFile
-from zarrfs.mount.reading.streams import ArrayStream
+from zarrfs.files.content import block, block_reader, blocks
+from zarrfs.files.content.access_pattern import AccessPattern, Pattern
+from zarrfs.files.content.block import Retention
+from zarrfs.files.content.block_reader import BlockReader
+from zarrfs.files.content.blocks import BlockPool, BlockRequest
+from zarrfs.files.content.content import ArraySegment, BytesSegment, VirtualFileContent
+from zarrfs.files.content.freshness import REVALIDATION_SECONDS
+from zarrfs.files.content.open_files import OpenFile
+from zarrfs.files.content.streams import ArrayStream
 from zarrfs.testing import CountingStore, LatencyStore
 
 KIB = 1 << 10

@@ -20,15 +20,15 @@ import zarrfs
 from tests.mount.mounted import mounted, needs_fuse
 
 MODULE = """
-from zarrfs.mount.reading.content import VirtualFileContent, BytesSegment
-from zarrfs.mount.views.base import View
+from zarrfs.files.content.content import VirtualFileContent, BytesSegment
+from zarrfs.files.view import View
 
 
 class Good(View):
     suffix = ".good"
     listed = True
 
-    def refusal(self, presented):
+    def unsupported_reason(self, presented):
         return None
 
     def content(self, presented):
@@ -68,8 +68,8 @@ class OldSignature(Good):
 class FailsToRefuse(Good):
     suffix = ".refuse"
 
-    def refusal(self, presented):
-        raise RuntimeError("no refusal\\n\\x1b[31m")
+    def unsupported_reason(self, presented):
+        raise RuntimeError("no unsupported_reason\\n\\x1b[31m")
 
 
 class FailsToCreateContent(Good):
@@ -159,7 +159,7 @@ def test_a_failing_view_affects_only_its_own_files(packages: Path, store: Path) 
     assert "returned None, expected a VirtualFileContent" in outcomes["a.nothing"]
     assert outcomes["a.read"] == "RuntimeError: no reading"
     reasons = json.loads(outcomes["a.json"])["not_available"]
-    assert "RuntimeError: no refusal\\n\\x1b[31m" in reasons["a.refuse"]
+    assert "RuntimeError: no unsupported_reason\\n\\x1b[31m" in reasons["a.refuse"]
     for name in (
         "FailsToStart",
         "NoSuffix",

@@ -17,12 +17,12 @@ import zarrfs
 from tests.mount.test_tree import list_names
 from tests.threads import Clock
 from zarrfs.errors import StoreError
+from zarrfs.files.content.blocks import BlockPool
+from zarrfs.files.content.freshness import REVALIDATION_SECONDS
+from zarrfs.files.content.open_files import OpenFile
 from zarrfs.mount.fuse import reported_sizes
 from zarrfs.mount.fuse.operations import ZarrOperations
 from zarrfs.mount.fuse.reported_sizes import ReportedSizes
-from zarrfs.mount.reading.blocks import BlockPool
-from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
-from zarrfs.mount.reading.open_files import OpenFile
 from zarrfs.mount.tree.entries import VirtualFile
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.testing import CountingStore

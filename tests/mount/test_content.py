@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import zarrfs
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.mount.reading.content import ArraySegment, BytesSegment, VirtualFileContent
+from zarrfs.files.content.content import ArraySegment, BytesSegment, VirtualFileContent
 
 
 @given(st.data())

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import zarrfs
-from zarrfs.engine.stores.local import LocalStore
-from zarrfs.mount.nodes.document_stamps import document_stamps
+from zarrfs.engine.stores.local.store import LocalStore
+from zarrfs.mount.tree.document_stamps import document_stamps
 
 CHANGES = [
     ("array", 2, ".zarray"),

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from zarrfs.mount.serving.file_statuses import INTEGERS, StatusLayout
+from zarrfs.mount.fuse.file_statuses import INTEGERS, StatusLayout
 
 ATTRIBUTES = {
     "st_ino": 2**63 - 1,

@@ -17,7 +17,7 @@ from tests.mount.mounted import mounted, needs_fuse
 from tests.mount.test_operations import errno_of
 from tests.mount.writing.layouts import operations_of
 from zarrfs.engine.stores.base import Store
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.mount.fuse.operations import ZarrOperations

@@ -16,20 +16,19 @@ import zarrfs
 from tests.mount.test_tree import list_names
 from tests.processes import TIMEOUT
 from tests.threads import Clock
-from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.array.array import Array
 from zarrfs.engine.stores.base import Usage
 from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.files import views as registry
+from zarrfs.files.content.content import BytesSegment, VirtualFileContent
+from zarrfs.files.content.freshness import REVALIDATION_SECONDS
+from zarrfs.files.json_view import JsonView
+from zarrfs.files.view import PresentedArray
 from zarrfs.mount.fuse.operations import ZarrOperations
 from zarrfs.mount.fuse.page_versions import SETTLING_SECONDS, PageVersions
-from zarrfs.mount.nodes import stored_sizes
-from zarrfs.mount.reading.content import BytesSegment, VirtualFileContent
-from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
-from zarrfs.mount.tree import group_listing
+from zarrfs.mount.tree import group_listing, stored_sizes
 from zarrfs.mount.tree.entries import VirtualFile
 from zarrfs.mount.tree.tree import Tree
-from zarrfs.mount.views import registry
-from zarrfs.mount.views.base import PresentedArray
-from zarrfs.mount.views.json import JsonView
 from zarrfs.testing import CountingStore
 
 
@@ -173,7 +172,7 @@ NAMES = ("img", "img2", "x", "LIST", "LISTA", "a b", "50%", "ä", "a:b", "n" * 7
 @pytest.mark.parametrize("options", ARRAYS, ids=lambda options: f"{options['dtype']} {options['shape']}")
 def test_shared_refusals_and_documents_are_those_of_each_array(options: dict[str, Any]) -> None:
     direct = JsonView(
-        lambda presented: {v.suffix: registry.refusal(v, presented) for v in registry.all_kinds()}
+        lambda presented: {v.suffix: registry.unsupported_reason(v, presented) for v in registry.all_kinds()}
     )
     for attributes in (
         {},
@@ -188,8 +187,10 @@ def test_shared_refusals_and_documents_are_those_of_each_array(options: dict[str
         opened = zarrfs.open_group(store)
         for name, array in opened.arrays():
             presented = PresentedArray(array, name)
-            expected = {view.suffix: registry.refusal(view, presented) for view in registry.all_kinds()}
-            assert registry.refusals(PresentedArray(array, name)) == expected
+            expected = {
+                view.suffix: registry.unsupported_reason(view, presented) for view in registry.all_kinds()
+            }
+            assert registry.unsupported_reasons(PresentedArray(array, name)) == expected
             content = registry_json().content(PresentedArray(array, name))
             text = content.read(0, content.size)
             document = json.loads(text)

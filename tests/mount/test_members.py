@@ -20,12 +20,12 @@ from tests.threads import Clock
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import MountError, StoreError
+from zarrfs.files.content.freshness import REVALIDATION_SECONDS
 from zarrfs.mount.fuse.permissions import Permissions
-from zarrfs.mount.nodes.node_opening import reopen
-from zarrfs.mount.nodes.node_records import BrokenNode
-from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
-from zarrfs.mount.serving.statistics import RequestCounters
+from zarrfs.mount.statistics import RequestCounters
 from zarrfs.mount.tree.entries import Directory, VirtualFile
+from zarrfs.mount.tree.node_opening import reopen
+from zarrfs.mount.tree.node_records import BrokenNode
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.mount.writing.local_storage import check_store
 from zarrfs.testing import CountingStore

@@ -366,7 +366,7 @@ def test_the_mount_table_contains_no_control_characters(store: Path, tmp_path: P
 
 
 CLOSE_FAILS = """
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.errors import StoreError
 
 

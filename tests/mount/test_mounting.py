@@ -26,10 +26,10 @@ from tests.processes import TIMEOUT, running, wait_until
 from tests.programs import find_program, needs_program
 from zarrfs.errors import MountError
 from zarrfs.mount import MountOptions, is_mounted, mount, mounts, unmount
-from zarrfs.mount.serving.filesystem import Filesystem
-from zarrfs.mount.serving.serving import _Ending
-from zarrfs.mount.system.listing import list_mounts, read_statistics
-from zarrfs.mount.system.records import find_record
+from zarrfs.mount.process.filesystem import Filesystem
+from zarrfs.mount.process.listing import list_mounts, read_statistics
+from zarrfs.mount.process.records import find_record
+from zarrfs.mount.process.serving import _Ending
 
 pytestmark = needs_fuse
 

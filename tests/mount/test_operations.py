@@ -26,9 +26,9 @@ from zarrfs.errors import (
     StoreError,
     ZarrError,
 )
+from zarrfs.files.content.freshness import REVALIDATION_SECONDS
 from zarrfs.mount.fuse.error_numbers import error_number
 from zarrfs.mount.fuse.operations import ZarrOperations
-from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.testing import CountingStore
 

@@ -15,11 +15,11 @@ import zarrfs
 from tests.processes import TIMEOUT
 from tests.threads import Clock
 from zarrfs.engine.counters import decoded
-from zarrfs.engine.io import flat_blocks
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.read import flat_blocks
+from zarrfs.engine.stores.local.store import LocalStore
+from zarrfs.files.content.blocks import BlockPool
+from zarrfs.files.content.freshness import REVALIDATION_SECONDS
 from zarrfs.mount.fuse.operations import ZarrOperations
-from zarrfs.mount.reading.blocks import BlockPool
-from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.testing import CountingStore, LatencyStore
 

@@ -15,12 +15,12 @@ from tests.threads import Clock
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import StoreError
-from zarrfs.mount.reading.content import BytesSegment, VirtualFileContent
-from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
+from zarrfs.files import views as registry
+from zarrfs.files.content.content import BytesSegment, VirtualFileContent
+from zarrfs.files.content.freshness import REVALIDATION_SECONDS
+from zarrfs.files.view import PresentedArray, View
 from zarrfs.mount.tree.entries import Directory, VirtualFile
 from zarrfs.mount.tree.tree import Tree
-from zarrfs.mount.views import registry
-from zarrfs.mount.views.base import PresentedArray, View
 from zarrfs.testing import CountingStore
 
 
@@ -29,7 +29,7 @@ class ScaleView(View):
 
     suffix = ".scale"
 
-    def refusal(self, presented: PresentedArray) -> str | None:
+    def unsupported_reason(self, presented: PresentedArray) -> str | None:
         return "it has no x" if presented.geometry.find("x") is None else None
 
     def content(self, presented: PresentedArray) -> VirtualFileContent:

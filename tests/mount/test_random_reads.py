@@ -15,18 +15,18 @@ import zarrfs
 from tests.mount.test_blocks import KIB, MIB
 from tests.threads import Clock
 from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes
-from zarrfs.engine.io.cached_stream import CachedStream
-from zarrfs.engine.io.flat_blocks import strided_window
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.read.cached_stream import CachedStream
+from zarrfs.engine.read.flat_blocks import strided_window
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError
-from zarrfs.mount.reading.access_pattern import MIN_EQUAL_STRIDES, REORDERING_WINDOW
-from zarrfs.mount.reading.block_reader import BlockReader
-from zarrfs.mount.reading.blocks import BlockPool
-from zarrfs.mount.reading.content import ArraySegment, BytesSegment, VirtualFileContent
-from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
-from zarrfs.mount.reading.open_files import OpenFile
-from zarrfs.mount.reading.streams import ArrayStream
+from zarrfs.files.content.access_pattern import MIN_EQUAL_STRIDES, REORDERING_WINDOW
+from zarrfs.files.content.block_reader import BlockReader
+from zarrfs.files.content.blocks import BlockPool
+from zarrfs.files.content.content import ArraySegment, BytesSegment, VirtualFileContent
+from zarrfs.files.content.freshness import REVALIDATION_SECONDS
+from zarrfs.files.content.open_files import OpenFile
+from zarrfs.files.content.streams import ArrayStream
 from zarrfs.testing import CountingStore
 
 ZSTD = zarrfs.codecs.ZstdCodec(level=1)

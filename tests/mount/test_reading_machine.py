@@ -29,12 +29,12 @@ from hypothesis.stateful import (
 import zarrfs
 from tests.threads import Clock
 from zarrfs.engine.stores.base import Store
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.errors import StoreError
+from zarrfs.files.content import access_pattern, streams
+from zarrfs.files.content.blocks import BlockPool
 from zarrfs.mount.fuse.operations import ZarrOperations
-from zarrfs.mount.nodes.node_cache import REMOTE_REVALIDATION_SECONDS
-from zarrfs.mount.reading import access_pattern, streams
-from zarrfs.mount.reading.blocks import BlockPool
+from zarrfs.mount.tree.node_cache import REMOTE_REVALIDATION_SECONDS
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.testing import FailingStore
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import zarrfs
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.mount.reading.blocks import BlockPool
-from zarrfs.mount.reading.content import ArraySegment, BytesSegment, PartSegment, VirtualFileContent
-from zarrfs.mount.reading.open_files import OpenFile
+from zarrfs.files.content.blocks import BlockPool
+from zarrfs.files.content.content import ArraySegment, BytesSegment, PartSegment, VirtualFileContent
+from zarrfs.files.content.open_files import OpenFile
 from zarrfs.testing import CountingStore
 
 

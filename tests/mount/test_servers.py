@@ -22,11 +22,11 @@ from aiohttp import ClientTimeout
 import zarrfs
 from tests.mount.mounted import mounted, needs_fuse, zarrfs_command
 from tests.processes import TIMEOUT, running, wait_until
-from zarrfs.engine.stores.fsspec.store import RemoteStore
+from zarrfs.engine.stores.remote.store import RemoteStore
 from zarrfs.mount import MountOptions, is_mounted, mount, unmount
-from zarrfs.mount.serving.interruption import InterruptibleCalls, has_ending_signal, process_of
-from zarrfs.mount.serving.sources import _open_on_server, open_sources
-from zarrfs.mount.system.listing import read_statistics
+from zarrfs.mount.fuse.interruption import InterruptibleCalls, has_ending_signal, process_of
+from zarrfs.mount.process.listing import read_statistics
+from zarrfs.mount.process.sources import _open_on_server, open_sources
 
 pytestmark = needs_fuse
 

@@ -28,11 +28,11 @@ from tests.mount.web_server import FAULTS, FaultyWebServer
 from tests.processes import POLL_SECONDS
 from tests.threads import Clock
 from zarrfs.engine.stores.wrappers.timeout import TimeoutStore
+from zarrfs.files.content import streams
+from zarrfs.files.content.blocks import BlockPool
 from zarrfs.mount.fuse.operations import ZarrOperations
 from zarrfs.mount.options import MountOptions
-from zarrfs.mount.reading import streams
-from zarrfs.mount.reading.blocks import BlockPool
-from zarrfs.mount.serving.sources import open_sources
+from zarrfs.mount.process.sources import open_sources
 from zarrfs.mount.tree.tree import Tree
 
 EXAMPLES = int(os.environ.get("ZARRFS_TEST_EXAMPLES", "8"))

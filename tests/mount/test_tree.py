@@ -10,9 +10,9 @@ import pytest
 
 import zarrfs
 from tests.threads import Clock
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
+from zarrfs.files.content.freshness import REVALIDATION_SECONDS
 from zarrfs.mount.tree.entries import Directory, VirtualFile
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.testing import CountingStore

@@ -12,8 +12,8 @@ import pytest
 
 import zarrfs
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.mount.views.npy import npy_header
-from zarrfs.mount.views.registry import PresentedArray, all_views
+from zarrfs.files.npy.view import npy_header
+from zarrfs.files.views import PresentedArray, all_views
 
 DTYPES = [
     *(
@@ -53,7 +53,7 @@ def make_array(dtype: Any, shape: tuple[int, ...], order: str = "C") -> tuple[za
 def test_every_view_has_an_exact_size_and_supports_partial_reads(dtype: Any, shape: tuple[int, ...]) -> None:
     array, _ = make_array(dtype, shape)
     for view in all_views():
-        if view.refusal(PresentedArray(array)) is not None:
+        if view.unsupported_reason(PresentedArray(array)) is not None:
             continue
         content = view.content(PresentedArray(array, "a"))
         whole = content.read(0, content.size + 10)
@@ -71,7 +71,7 @@ def test_numpy_can_load_npy_and_raw_files(
     views = {
         view.suffix: view.content(PresentedArray(array, "a"))
         for view in all_views()
-        if view.refusal(PresentedArray(array)) is None
+        if view.unsupported_reason(PresentedArray(array)) is None
     }
     assert views[".raw"].read(0, views[".raw"].size) == data.tobytes()
     for suffix in (".npy", ".F.npy"):
@@ -108,7 +108,7 @@ def test_npy_headers_that_are_long_or_not_latin_1() -> None:
 
 def test_variable_length_elements_have_only_a_json_view_with_the_reason() -> None:
     words = zarrfs.create_array(MemoryStore(), "words", data=np.array(["a", "bc"], object), dtype="string")
-    available = [view for view in all_views() if view.refusal(PresentedArray(words)) is None]
+    available = [view for view in all_views() if view.unsupported_reason(PresentedArray(words)) is None]
     assert [view.suffix for view in available if view.listed] == [".json"]
     content = next(view for view in available if view.suffix == ".json").content(
         PresentedArray(words, "words")
@@ -141,7 +141,11 @@ def test_arrays_of_any_rank_can_be_read(rank: int) -> None:
     shape = tuple(3 if axis in (0, rank // 2, rank - 1) else 1 for axis in range(rank))
     array, data = make_array("<u2", shape)
     presented = PresentedArray(array, "a")
-    files = {view.suffix: view.content(presented) for view in all_views() if view.refusal(presented) is None}
+    files = {
+        view.suffix: view.content(presented)
+        for view in all_views()
+        if view.unsupported_reason(presented) is None
+    }
     whole = {suffix: content.read(0, content.size) for suffix, content in files.items()}
     assert whole[".raw"] == data.tobytes()
     loaded = np.load(io.BytesIO(whole[".npy"]))

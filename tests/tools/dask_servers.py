@@ -19,7 +19,7 @@ from tests.processes import TIMEOUT, running
 from zarrfs.engine.codecs.limits import variable_limit
 from zarrfs.engine.formats.json_document import current_limit
 from zarrfs.engine.native.library import native_library
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.tools.copying.cluster import worker as worker_module
 
 ROOT = Path(__file__).resolve().parents[2]

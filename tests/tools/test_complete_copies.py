@@ -23,9 +23,9 @@ from tests.engine.stores.servers import WebServer
 from tests.engine.test_plugins import run as run_with_plugins
 from tests.engine.test_plugins import site
 from zarrfs.cli.main import run
-from zarrfs.engine.nodes.unfinished import unfinished_note
+from zarrfs.engine.hierarchy.unfinished import unfinished_note
 from zarrfs.engine.parallel import limit_threads
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import (
     ChunkDecodeError,

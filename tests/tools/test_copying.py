@@ -23,7 +23,7 @@ from zarrfs.cli.main import main
 from zarrfs.cli.values import parse_compressor
 from zarrfs.engine.parallel import limit_threads
 from zarrfs.engine.stores.base import Store
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.errors import MetadataError, NodeExistsError, StoreError, UnsupportedError

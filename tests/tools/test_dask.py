@@ -37,7 +37,7 @@ from tests.tools.dask_servers import (
     scheduler,
     worker,
 )
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import (
     ChunkDecodeError,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import zarrfs
 from zarrfs.dask import from_zarr, to_zarr
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import (
     DataShapeError,

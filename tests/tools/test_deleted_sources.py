@@ -14,7 +14,7 @@ import zarrfs
 from tests.engine.stores.servers import WebServer
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import StoreError
-from zarrfs.exporting import export
+from zarrfs.files.exporting import export
 from zarrfs.testing import FailingStore
 from zarrfs.tools import build_pyramid, convert, copy, rechunk
 

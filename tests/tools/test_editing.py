@@ -254,7 +254,7 @@ def test_dimension_names_stay_if_the_axes_cannot_be_written(
         assert level_names(image)["0"] == ("c", "v", "x")
         raise error
 
-    monkeypatch.setattr("zarrfs.engine.nodes.attributes.Attributes.put_if_unchanged", fail)
+    monkeypatch.setattr("zarrfs.engine.hierarchy.attributes.Attributes.put_if_unchanged", fail)
     before = {file: file.read_bytes() for file in image.rglob("*") if file.is_file()}
     with pytest.raises(type(error)):
         edit(image, [axis_edit(lambda attributes, axis: with_axis_name(attributes, axis, "v"), "y")])

@@ -17,7 +17,7 @@ import zarrfs
 from tests.engine.stores.servers import WebServer, web_server
 from zarrfs import synthetic
 from zarrfs.cli.main import main
-from zarrfs.engine.locations import open_store
+from zarrfs.engine.stores.locations import open_store
 from zarrfs.tools import consolidate_metadata, copy, stale_consolidation
 
 FORMATS = [2, 3]

@@ -25,7 +25,7 @@ from zarrfs.storage import MemoryStore
 from zarrfs.testing import FailingStore
 from zarrfs.tools import Problem, convert, verify
 from zarrfs.tools.copying.copy_tasks import have_equal_values
-from zarrfs.tools.verification.missing import missing_between
+from zarrfs.tools.verification.chunks import missing_between
 
 VALUES = np.random.default_rng(5).integers(1, 999, (20, 30)).astype("u2")
 

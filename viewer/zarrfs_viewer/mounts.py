@@ -52,7 +52,7 @@ class Mounts:
 
     def file(self, location: str, path: str, is_array: bool) -> Path:
         """Return the path in the mount: a group's directory, or an array's file of the type. Does not mount."""
-        from zarrfs.mount.serving.sources import root_name  # the mount takes long to import
+        from zarrfs.mount.process.sources import root_name  # the mount takes long to import
 
         mount_point = self._mount_point(location)
         if not is_array:

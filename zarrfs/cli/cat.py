@@ -10,7 +10,7 @@ import click
 import zarrfs
 from zarrfs.cli.values import location_options, parse_storage_options
 from zarrfs.errors import LocationError, SelectionError
-from zarrfs.exporting.output_files import new_file
+from zarrfs.files.output_files import new_file
 from zarrfs.tools.output.selections import parse_selection, resolve, split_location
 from zarrfs.tools.output.writers import FORMATS, write_values
 

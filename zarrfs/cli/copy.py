@@ -8,8 +8,8 @@ from zarrfs.cli.progress import progress_bar
 from zarrfs.cli.transfer import CopyOptions, copy_options, print_report
 from zarrfs.cli.values import allows_external
 from zarrfs.errors import UnsupportedError
+from zarrfs.files.hdf5.conversion import is_hdf5
 from zarrfs.tools import convert, from_hdf5, to_hdf5
-from zarrfs.tools.hdf5.conversion import is_hdf5
 
 __all__ = ["command"]
 

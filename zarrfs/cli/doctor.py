@@ -18,8 +18,8 @@ from zarrfs.cli.viewer_checks import check_viewer
 from zarrfs.engine.native.build import DIRECTORY, LIBRARY_NAME
 from zarrfs.engine.native.encoders import describe_executor
 from zarrfs.engine.native.library import DISABLING_VARIABLE
-from zarrfs.mount.system.mount_table import zarrfs_mounts
-from zarrfs.mount.system.unmounting import connection_state
+from zarrfs.mount.process.mount_table import zarrfs_mounts
+from zarrfs.mount.process.unmounting import connection_state
 
 __all__ = ["CheckResult", "command", "run_checks"]
 

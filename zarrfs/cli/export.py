@@ -7,7 +7,7 @@ import click
 from zarrfs.cli.console import safe
 from zarrfs.cli.progress import progress_bar
 from zarrfs.cli.values import SizeType, location_options, parse_storage_options
-from zarrfs.exporting import export
+from zarrfs.files.exporting import export
 
 __all__ = ["command"]
 

@@ -7,7 +7,7 @@ import click
 from zarrfs.cli.progress import progress_bar
 from zarrfs.cli.transfer import ImageOptions, block_options, image_options, print_report
 from zarrfs.cli.values import parse_numbers, parse_storage_options
-from zarrfs.importing import import_files
+from zarrfs.files.importing import import_files
 
 __all__ = ["command"]
 

@@ -20,8 +20,8 @@ from zarrfs.cli.console import (
 )
 from zarrfs.cli.values import location_options, parse_storage_options
 from zarrfs.engine.formats import api as formats
-from zarrfs.engine.nodes.summary import array_summary, dtype_text, group_summary, json_safe
-from zarrfs.engine.nodes.unfinished import is_unfinished, unfinished_note
+from zarrfs.engine.hierarchy.summary import array_summary, dtype_text, group_summary, json_safe
+from zarrfs.engine.hierarchy.unfinished import is_unfinished, unfinished_note
 from zarrfs.errors import describe_error
 from zarrfs.ngff.geometry import array_geometry
 from zarrfs.ngff.members import member_names

@@ -8,7 +8,7 @@ import zarrfs
 from zarrfs.cli.console import print_json, print_table, safe
 from zarrfs.cli.tree import Hierarchy, Member, UnreadableMember, as_object, listed_array, member_object
 from zarrfs.cli.values import location_options, parse_storage_options
-from zarrfs.engine.nodes.unfinished import is_unfinished, unfinished_note
+from zarrfs.engine.hierarchy.unfinished import is_unfinished, unfinished_note
 
 __all__ = ["command"]
 

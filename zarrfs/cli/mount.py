@@ -23,7 +23,7 @@ from zarrfs.credentials import register_secrets, register_url
 from zarrfs.errors import MountError
 from zarrfs.logs import logger
 from zarrfs.mount.options import DEFAULT_RETRIES, DEFAULT_TIMEOUT_SECONDS, CreationOptions, MountOptions
-from zarrfs.mount.serving.process_arguments import hide_credentials_in_arguments
+from zarrfs.mount.process.process_arguments import hide_credentials_in_arguments
 from zarrfs.text import short_repr
 
 __all__ = ["PASSWORD_VARIABLE", "command"]
@@ -231,11 +231,11 @@ def command(
     mountpoint, is_created = (last, False) if len(locations) > 1 else _derive(last)
     try:
         if foreground or debug:
-            from zarrfs.mount.serving.serving import serve
+            from zarrfs.mount.process.serving import serve
 
             serve(sources, mountpoint, options, is_created=is_created)
         else:
-            from zarrfs.mount.serving.background import serve_in_background
+            from zarrfs.mount.process.background import serve_in_background
 
             serve_in_background(sources, mountpoint, options, is_created=is_created)
     except BaseException:
@@ -256,8 +256,8 @@ def _use_utf_8() -> None:
 
 
 def _derive(location: str) -> tuple[str, bool]:
-    from zarrfs.mount.serving.sources import source_names
-    from zarrfs.mount.system.mountpoints import derive_mountpoint
+    from zarrfs.mount.process.mountpoints import derive_mountpoint
+    from zarrfs.mount.process.sources import source_names
 
     return derive_mountpoint(source_names([location])[0])
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 import click
 
 from zarrfs.cli.console import print_json, print_table, readable_bytes
-from zarrfs.mount.system.listing import list_mounts
+from zarrfs.mount.process.listing import list_mounts
 
 __all__ = ["command"]
 

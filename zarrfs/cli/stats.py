@@ -10,7 +10,7 @@ import click
 
 from zarrfs.cli.console import print_json, print_properties, readable_bytes
 from zarrfs.cli.values import MountedPath
-from zarrfs.mount.system.listing import read_statistics
+from zarrfs.mount.process.listing import read_statistics
 
 __all__ = ["command"]
 

@@ -13,9 +13,9 @@ import zarrfs
 from zarrfs.cli.console import print_json, print_lines, safe
 from zarrfs.cli.garbage import garbage_collection_paused
 from zarrfs.cli.values import location_options, parse_storage_options
+from zarrfs.engine.hierarchy.summary import json_safe
+from zarrfs.engine.hierarchy.unfinished import is_unfinished, unfinished_note
 from zarrfs.engine.model import ArraySpec
-from zarrfs.engine.nodes.summary import json_safe
-from zarrfs.engine.nodes.unfinished import is_unfinished, unfinished_note
 from zarrfs.errors import describe_error
 
 __all__ = ["command"]

@@ -6,7 +6,7 @@ import click
 
 from zarrfs.cli.values import MountedPath
 from zarrfs.errors import MountError
-from zarrfs.mount.system.unmounting import unmount
+from zarrfs.mount.process.unmounting import unmount
 
 __all__ = ["command"]
 

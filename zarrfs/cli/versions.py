@@ -30,7 +30,7 @@ def print_versions(ctx: click.Context, _: click.Parameter, requested: bool) -> N
 def versions() -> Iterator[tuple[str, str]]:
     """Yield the name of each library or part, and its version or why it is missing."""
     from zarrfs.engine.native.encoders import describe_executor
-    from zarrfs.mount.serving.binding import load_binding
+    from zarrfs.mount.fuse.binding import load_binding
 
     yield "Python", f"{platform.python_version()}, NumPy {version('numpy')}"
     try:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from zarrfs.engine.chunking.chunk_grids import ChunkGrid
-    from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding
+    from zarrfs.engine.chunks.chunk_grids import ChunkGrid
+    from zarrfs.engine.chunks.chunk_key_encodings import ChunkKeyEncoding
     from zarrfs.engine.codecs.base import Codec
     from zarrfs.engine.dtypes import DataType
 

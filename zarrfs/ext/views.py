@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from zarrfs.mount.reading.content import ArraySegment, BytesSegment, PartSegment, Segment, VirtualFileContent
-from zarrfs.mount.views.base import PresentedArray, View, fixed_size_refusal
+from zarrfs.files.content.content import ArraySegment, BytesSegment, PartSegment, Segment, VirtualFileContent
+from zarrfs.files.view import PresentedArray, View, fixed_size_unsupported_reason
 from zarrfs.ngff.geometry import ArrayAxis, Geometry, PhysicalGrid
 
 __all__ = [
@@ -17,5 +17,5 @@ __all__ = [
     "Segment",
     "View",
     "VirtualFileContent",
-    "fixed_size_refusal",
+    "fixed_size_unsupported_reason",
 ]

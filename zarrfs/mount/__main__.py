@@ -10,7 +10,7 @@ import sys
 
 from zarrfs.errors import describe_error
 from zarrfs.logs import logger
-from zarrfs.mount.serving.background import mount_requested
+from zarrfs.mount.process.background import mount_requested
 
 
 def main() -> int:

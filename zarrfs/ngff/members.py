@@ -10,7 +10,7 @@ from zarrfs.logs import logger
 from zarrfs.ngff.load import load
 
 if TYPE_CHECKING:
-    from zarrfs.engine.nodes.group import Group
+    from zarrfs.engine.group.group import Group
     from zarrfs.engine.stores.base import Listing
 
 __all__ = ["member_names", "named_members"]

@@ -7,17 +7,29 @@ all versions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from zarrfs.ngff.model import Axis, Level, Multiscales, Ngff
+from zarrfs.ngff.model import (
+    Axis,
+    Channel,
+    ImageLabel,
+    Level,
+    Multiscales,
+    Ngff,
+    Omero,
+    Plate,
+    PlateWell,
+    Rgba,
+    Well,
+    WellImage,
+    Window,
+)
 from zarrfs.ngff.orientation import parse_orientation, with_exact_directions
-from zarrfs.ngff.parse_hints import parse_image_label, parse_omero
-from zarrfs.ngff.parse_plate import parse_plate, parse_well
 from zarrfs.ngff.reader import Reader, is_number
 from zarrfs.text import short_repr
 
-__all__ = ["ome_attributes", "parse"]
+__all__ = ["ome_attributes", "parse", "parse_image_label", "parse_omero", "parse_plate", "parse_well"]
 
 OME_KEYS = (
     "multiscales",
@@ -252,3 +264,161 @@ def _numbers(step: Reader, key: str, rank: int | None) -> tuple[float, ...] | No
         step.note(key, "a scale of 0 is replaced with 1")
         return tuple(float(value) or 1.0 for value in values)
     return tuple(float(value) for value in values)
+
+
+def parse_omero(omero: Reader) -> Omero:
+    """Return the model of an ``omero`` object."""
+    rdefs = omero.mapping("rdefs")
+    return Omero(
+        channels=tuple(_channel(channel) for channel in omero.mappings("channels")),
+        default_t=rdefs.integer("defaultT") if rdefs else None,
+        default_z=rdefs.integer("defaultZ") if rdefs else None,
+        model=rdefs.string("model") if rdefs else None,
+    )
+
+
+def _channel(channel: Reader) -> Channel:
+    label = channel.document.get("label")
+    return Channel(
+        label=None if label is None else str(label),
+        color=_color(channel),
+        window=_window(channel.mapping("window")),
+        active=channel.boolean("active", True),
+        inverted=channel.boolean("inverted", False),
+    )
+
+
+def _color(channel: Reader) -> tuple[int, int, int] | None:
+    text = channel.string("color")
+    if text is None:
+        return None
+    digits = text.strip().removeprefix("#")
+    if len(digits) == 8:  # some writers append the alpha channel
+        digits = digits[:6]
+    try:
+        if len(digits) != 6:
+            raise ValueError(digits)
+        red, green, blue = bytes.fromhex(digits)
+    except ValueError:
+        channel.note("color", f"expected 6 hexadecimal digits, found {short_repr(text)}: ignored")
+        return None
+    return red, green, blue
+
+
+def _window(window: Reader | None) -> Window | None:
+    if window is None:
+        return None
+    low, high = window.number("min"), window.number("max")
+    start, end = window.number("start"), window.number("end")
+    start = low if start is None else start
+    end = high if end is None else end
+    if start is None or end is None:
+        return None
+    if start > end:
+        window.note("start", f"start {start} is greater than end {end}: swapped")
+        start, end = end, start
+    low = start if low is None else min(low, start)
+    high = end if high is None else max(high, end)
+    return Window(float(start), float(end), float(low), float(high))
+
+
+def parse_image_label(image_label: Reader) -> ImageLabel:
+    """Return the model of an ``image-label`` object. If a label is repeated, the last entry is used."""
+    colors: dict[int, Rgba] = {}
+    for item in image_label.mappings("colors"):
+        value, rgba = item.integer("label-value"), _rgba(item)
+        if value is not None and rgba is not None:
+            colors[value] = rgba
+    properties: dict[int, Mapping[str, Any]] = {}
+    for item in image_label.mappings("properties"):
+        value = item.integer("label-value")
+        if value is not None:
+            properties[value] = {key: entry for key, entry in item.document.items() if key != "label-value"}
+    source = image_label.mapping("source")
+    return ImageLabel(colors, properties, (source.string("image") if source else None) or "../../")
+
+
+def _rgba(item: Reader) -> Rgba | None:
+    values = item.document.get("rgba")
+    if values is None:
+        return None
+    has_valid_length = isinstance(values, list) and len(values) in (3, 4)
+    if not has_valid_length or not all(isinstance(v, int) and 0 <= v <= 255 for v in values):
+        item.note("rgba", f"expected four integers from 0 to 255, found {short_repr(values)}: ignored")
+        return None
+    red, green, blue, alpha = (*values, 255)[:4]
+    return int(red), int(green), int(blue), int(alpha)
+
+
+def parse_plate(plate: Reader) -> Plate:
+    """Return the model of a ``plate`` object. Row and column names that occur only in well paths are added."""
+    rows = _Names(row.string("name") or "" for row in plate.mappings("rows"))
+    columns = _Names(column.string("name") or "" for column in plate.mappings("columns"))
+    wells = tuple(_wells(plate, rows, columns))
+    acquisitions = {}
+    for item in plate.mappings("acquisitions"):
+        number = item.integer("id")
+        if number is not None:
+            acquisitions[number] = item.string("name") or f"acquisition {number}"
+    return Plate(
+        plate.string("name"),
+        tuple(rows.names),
+        tuple(columns.names),
+        wells,
+        acquisitions,
+        plate.integer("field_count"),
+    )
+
+
+class _Names:
+    """Names with their positions. If a name is repeated, its first position is used."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = list(names)
+        self._positions: dict[str, int] = {}
+        for position, name in enumerate(self.names):
+            self._positions.setdefault(name, position)
+
+    def position(self, name: str) -> int:
+        """Return the position of a name. A new name is appended."""
+        if name not in self._positions:
+            self._positions[name] = len(self.names)
+            self.names.append(name)
+        return self._positions[name]
+
+
+def _wells(plate: Reader, rows: _Names, columns: _Names) -> Iterator[PlateWell]:
+    for well in plate.mappings("wells"):
+        path = well.string("path")
+        if path is None:
+            well.note("path", "no path: the well is ignored")
+            continue
+        row_name, _, column_name = path.strip("/").partition("/")
+        row = _grid_index(well, "rowIndex", row_name, rows)
+        column = _grid_index(well, "columnIndex", column_name, columns)
+        yield PlateWell(path, row, column)
+
+
+def _grid_index(well: Reader, key: str, name: str, names: _Names) -> int:
+    index = well.integer(key)
+    if index is not None and 0 <= index < len(names.names):
+        return index
+    if index is not None:
+        well.note(
+            key,
+            f"expected 0 to {len(names.names) - 1}, found {index}: the name {short_repr(name)} of the path is used",
+        )
+    # 0.1 has no indices, and some writers omit rows and columns as well.
+    return names.position(name)
+
+
+def parse_well(well: Reader) -> Well:
+    """Return the model of a ``well`` object."""
+    images = []
+    for item in well.mappings("images"):
+        path = item.string("path")
+        if path is None:
+            item.note("path", "no path: the field is ignored")
+        else:
+            images.append(WellImage(path, item.integer("acquisition")))
+    return Well(tuple(images))

@@ -8,8 +8,8 @@ from urllib.parse import quote, unquote
 
 from zarrfs.engine.formats.paths import normalize_path
 from zarrfs.engine.json_checks import expect_object, unexpected_value
-from zarrfs.engine.locations import open_store
 from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.locations import open_store
 from zarrfs.errors import LocationError, MetadataError
 from zarrfs.tensorstore.context import Context
 from zarrfs.text import short_repr

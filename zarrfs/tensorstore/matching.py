@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.engine.chunking.chunk_key_encodings import chunk_key_encoding_from_json
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.chunks.chunk_key_encodings import chunk_key_encoding_from_json
 from zarrfs.engine.codecs.registry import codec_to_json
-from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import MetadataError
 from zarrfs.tensorstore.codecs import (
     chain_from_json,

@@ -14,7 +14,7 @@ import numpy as np
 from zarrfs.engine.codecs.array_to_array.transpose import TransposeCodec
 from zarrfs.engine.codecs.base import Codec
 from zarrfs.engine.codecs.sharding.codec import ShardingCodec
-from zarrfs.engine.creation.chunk_shapes import ChunkConstraint
+from zarrfs.engine.create.chunk_shapes import ChunkConstraint
 from zarrfs.engine.dtypes import (
     DataType,
     data_type_from_v2,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from zarrfs.engine.codecs.registry import codecs_from_json
-from zarrfs.engine.creation.chunk_shapes import ChunkConstraint, choose_read_write
+from zarrfs.engine.create.chunk_shapes import ChunkConstraint, choose_read_write
 from zarrfs.engine.dtypes import (
     DataType,
     data_type_from_v2,

@@ -9,14 +9,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from zarrfs.engine.creation.array_spec import array_spec
+from zarrfs.engine.access import Access
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.create import new_nodes
+from zarrfs.engine.create.array_spec import array_spec
 from zarrfs.engine.dtypes import data_type_from_numpy, data_type_to_v3
 from zarrfs.engine.formats import api as formats
-from zarrfs.engine.io.access import Access
 from zarrfs.engine.json_checks import check_keys, expect_list, expect_object
 from zarrfs.engine.model import ArraySpec
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.creation import new_nodes
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError, MetadataError, NodeExistsError, NodeNotFoundError, NodeTypeError
 from zarrfs.tensorstore.context import Context

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from zarrfs.engine.creation.chunk_shapes import ChunkConstraint
+from zarrfs.engine.create.chunk_shapes import ChunkConstraint
 from zarrfs.engine.json_checks import check_keys, expect_integer, expect_object, expect_string
 from zarrfs.errors import MetadataError
 from zarrfs.tensorstore.units import units_from_json

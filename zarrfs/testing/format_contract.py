@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from zarrfs.engine.array.array import Array
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats.base import Format
 from zarrfs.engine.formats.registry import all_formats
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
-from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import UnsupportedError, ZarrError

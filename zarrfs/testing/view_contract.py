@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.open import create_array
+from zarrfs.api.open import create_array
+from zarrfs.engine.array.array import Array
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.mount.reading.content import VirtualFileContent
-from zarrfs.mount.views.base import PresentedArray, View
+from zarrfs.files.content.content import VirtualFileContent
+from zarrfs.files.view import PresentedArray, View
 from zarrfs.testing.contracts import run_tests
 from zarrfs.testing.stores import CountingStore
 
@@ -82,7 +82,7 @@ class ViewTests:
         found = False
         for array, store in self.arrays():
             presented = PresentedArray(array)
-            if self.view.refusal(presented) is None:
+            if self.view.unsupported_reason(presented) is None:
                 found = True
                 yield presented, store
         assert found, "the view refuses all example arrays: override arrays()"
@@ -94,7 +94,7 @@ class ViewTests:
 
     def test_a_refusal_is_a_reason_or_none(self) -> None:
         for array, _ in self.arrays():
-            reason = self.view.refusal(PresentedArray(array))
+            reason = self.view.unsupported_reason(PresentedArray(array))
             assert reason is None or (isinstance(reason, str) and reason.strip())
 
     def test_the_file_is_created_without_reading_elements(self) -> None:

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from zarrfs.engine.locations import open_store
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.nodes.staging import clean_staging
-from zarrfs.engine.open import Location
-from zarrfs.engine.open import open as open_node
+from zarrfs.api.open import Location
+from zarrfs.api.open import open as open_node
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.group.group import Group
+from zarrfs.engine.hierarchy.staging import clean_staging
 from zarrfs.engine.parallel import CORES, for_each
 from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.locations import open_store
 from zarrfs.errors import StoreError
 from zarrfs.logs import logger
 from zarrfs.tools.copying.stored_keys import ArrayKeys

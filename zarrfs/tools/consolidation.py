@@ -10,14 +10,14 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal
 
+from zarrfs.api.open import Location, open_group
+from zarrfs.api.open import open as open_node
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.consolidation import Consolidation, DocumentName
 from zarrfs.engine.formats.json_document import read_object
 from zarrfs.engine.formats.paths import join
-from zarrfs.engine.nodes.consolidation_warnings import equivalent_specs, forget_warnings
-from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.open import Location, open_group
-from zarrfs.engine.open import open as open_node
+from zarrfs.engine.group.group import Group
+from zarrfs.engine.hierarchy.consolidation_warnings import equivalent_specs, forget_warnings
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.locks import locked_documents
 from zarrfs.errors import MetadataError, NodeTypeError, UnsupportedError

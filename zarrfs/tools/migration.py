@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from zarrfs.api.open import Location
+from zarrfs.api.open import open as open_node
+from zarrfs.engine.array.array import Array
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.paths import join
+from zarrfs.engine.group.group import Group
 from zarrfs.engine.model import GroupSpec, NodeSpec
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.open import Location
-from zarrfs.engine.open import open as open_node
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import UnsupportedError
 from zarrfs.ngff.versions import VersionChange, for_zarr_format

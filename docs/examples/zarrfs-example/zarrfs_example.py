@@ -115,7 +115,7 @@ class ChecksumView(View):
     listed = True
     depends_on_elements = True
 
-    def refusal(self, presented: PresentedArray) -> str | None:
+    def unsupported_reason(self, presented: PresentedArray) -> str | None:
         if presented.array.dtype.hasobject:
             return "its elements vary in length"
         return None

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import zarrfs
-from zarrfs.engine.chunking.chunk_grids import RectilinearGrid, RegularGrid
-from zarrfs.engine.chunking.chunk_key_encodings import V2Keys
+from zarrfs.engine.chunks.chunk_grids import RectilinearGrid, RegularGrid
+from zarrfs.engine.chunks.chunk_key_encodings import V2Keys
 from zarrfs.engine.codecs.registry import codecs_from_json
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.paths import check_node_name, join, normalize_path

@@ -12,8 +12,8 @@ import pytest
 
 import zarrfs
 from tests.conformance.draft2019_documents import BOOTSTRAP, CORE, EXAMPLE
-from zarrfs.engine.chunking.chunk_grids import RectilinearGrid
-from zarrfs.engine.chunking.chunk_key_encodings import DefaultKeys
+from zarrfs.engine.chunks.chunk_grids import RectilinearGrid
+from zarrfs.engine.chunks.chunk_key_encodings import DefaultKeys
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats import v2
 from zarrfs.engine.formats.draft2019_arrays import DraftKeys, array_document, parse_array

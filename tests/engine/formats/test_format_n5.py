@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zarrfs
-from zarrfs.engine.chunking.chunk_grids import RegularGrid
-from zarrfs.engine.chunking.chunk_key_encodings import V2Keys
+from zarrfs.engine.chunks.chunk_grids import RegularGrid
+from zarrfs.engine.chunks.chunk_key_encodings import V2Keys
 from zarrfs.engine.codecs.base import ChunkSpec, CodecError
 from zarrfs.engine.codecs.n5.lz4 import N5Lz4Codec
 from zarrfs.engine.codecs.pipeline.pipeline import CodecPipeline

@@ -16,7 +16,7 @@ from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.v1 import parse_array
 from zarrfs.engine.formats.v2 import array_document as array_document_v2
 from zarrfs.engine.model import ArraySpec
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError, UnsupportedError
 

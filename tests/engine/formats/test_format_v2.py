@@ -18,13 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zarrfs
-from zarrfs.engine.chunking.chunk_grids import RectilinearGrid
-from zarrfs.engine.chunking.chunk_key_encodings import DefaultKeys, V2Keys
+from zarrfs.engine.chunks.chunk_grids import RectilinearGrid
+from zarrfs.engine.chunks.chunk_key_encodings import DefaultKeys, V2Keys
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.v2 import array_document, parse_array
 from zarrfs.engine.formats.v3_arrays import parse_array as parse_array_v3
 from zarrfs.engine.model import ArraySpec, GroupSpec
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError, UnsupportedError
 

@@ -22,7 +22,7 @@ from zarrfs.engine.formats import v3
 from zarrfs.engine.formats.v3 import group_document, parse_group
 from zarrfs.engine.formats.v3_arrays import array_document, parse_array
 from zarrfs.engine.model import ArraySpec, GroupSpec
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError, UnsupportedError
 

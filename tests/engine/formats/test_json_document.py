@@ -20,7 +20,7 @@ from zarrfs.engine.formats.json_document import (
     write_object,
 )
 from zarrfs.engine.stores.base import Buffer, ByteRange
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError
 

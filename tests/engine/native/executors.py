@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 import zarrfs
-from zarrfs.engine.io import native_reading, native_writing, planning
+from zarrfs.engine.array import indexed_array
 from zarrfs.engine.native.build import LIBRARY_NAME, BuildError, compile_library
 from zarrfs.engine.native.library import NativeLibrary
-from zarrfs.engine.nodes import indexed_array
+from zarrfs.engine.read import native_reading, planning
+from zarrfs.engine.write import native_writing
 
 __all__ = ["Record", "native", "outcome", "python", "require_library"]
 

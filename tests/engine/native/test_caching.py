@@ -12,7 +12,7 @@ import pytest
 import zarrfs
 from tests.engine.native.executors import native
 from zarrfs.engine.cache import ChunkCache
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 
 VALUES = np.random.default_rng(1).integers(0, 99, (30, 40, 50)).astype(">u2")
 CHUNK_NBYTES = 10 * 16 * 20 * 2

@@ -18,7 +18,7 @@ from tests.engine.native.executors import native, outcome, python, require_libra
 from tests.faults import chunks as hostile_chunks
 from tests.faults.hostile import Case
 from tests.threads import run_in_threads
-from zarrfs.engine.io import native_reading, planning
+from zarrfs.engine.read import native_reading, planning
 
 VALUES = np.arange(4 * 6 * 5, dtype="<u2").reshape(4, 6, 5)
 CASES = [

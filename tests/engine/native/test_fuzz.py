@@ -23,7 +23,8 @@ import zarrfs
 from tests.engine.native.executors import native, python
 from tests.engine.native.test_equivalence import Case, cases, create
 from tests.engine.native.test_writing import chunk_files, tree
-from zarrfs.engine.io import native_reading, native_writing, planning
+from zarrfs.engine.read import native_reading, planning
+from zarrfs.engine.write import native_writing
 
 BYTES = (0, 1, 2, 16, 127, 128, 254, 255)
 

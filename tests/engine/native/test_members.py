@@ -13,7 +13,7 @@ import zarrfs
 from tests.engine.native.executors import require_library
 from zarrfs.engine.native import members
 from zarrfs.engine.native.members import ScannedMember, scan_members
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 
 LIMIT = 4096
 PREPARATIONS: dict[str, Callable[[Path], object]] = {

@@ -15,7 +15,7 @@ from zarrfs.engine.indexing.axes import RegularAxis
 from zarrfs.engine.indexing.normalized import OrthogonalSelection, Span
 from zarrfs.engine.indexing.projections import ChunkProjection, ChunkProjections, span_projections
 from zarrfs.engine.indexing.selections import fancy_selection
-from zarrfs.engine.io.native_reading import native_array, native_chunks
+from zarrfs.engine.read.native_reading import native_array, native_chunks
 
 
 @st.composite

@@ -23,9 +23,10 @@ from tests.documents import blosc, named
 from tests.engine.native.executors import native, python
 from tests.engine.native.test_equivalence import Case, cases
 from tests.threads import run_in_threads
-from zarrfs.engine.io import native_reading, native_writing, planning
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.read import native_reading, planning
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
+from zarrfs.engine.write import native_writing
 
 METADATA = ("zarr.json", ".zarray", ".zattrs", "attributes.json")
 EXECUTORS: tuple[Callable[[], AbstractContextManager[Any]], ...] = (python, native)

@@ -38,10 +38,10 @@ from zarrfs.engine.stores.databases.lmdb import LMDBStore
 from zarrfs.engine.stores.databases.mongodb import MongoDBStore
 from zarrfs.engine.stores.databases.redis import RedisStore
 from zarrfs.engine.stores.databases.sqlite import SQLiteStore
-from zarrfs.engine.stores.fsspec.store import RemoteStore
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
+from zarrfs.engine.stores.local.temporary import TemporaryStore
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.temporary import TemporaryStore
+from zarrfs.engine.stores.remote.store import RemoteStore
 from zarrfs.engine.stores.wrappers.caching import LRUStore, MetadataCacheStore
 from zarrfs.engine.stores.wrappers.prefix import PrefixStore
 from zarrfs.engine.stores.wrappers.retrying import RetryStore

@@ -19,7 +19,7 @@ from tests.engine.stores.servers import redis_server, web_server
 from tests.processes import output_of
 from tests.programs import needs_program
 from zarrfs.engine.stores.databases.redis import RedisStore
-from zarrfs.engine.stores.fsspec.store import RemoteStore
+from zarrfs.engine.stores.remote.store import RemoteStore
 from zarrfs.errors import StoreError
 
 

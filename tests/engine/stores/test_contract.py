@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from tests.engine.stores.every_store import STORES, stop_all_servers
 from zarrfs.engine.stores.base import Buffer, ByteRange, Store
 from zarrfs.engine.stores.databases.mongodb import MongoDBStore
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import KeyNameError, ZarrError
 from zarrfs.testing import FailingStore, StoreTests, check_store

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from zarrfs.engine.locations import open_store, split_options
+from zarrfs.engine.stores.locations import open_store, split_options
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import OptionError
 from zarrfs.tools import convert

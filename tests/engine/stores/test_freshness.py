@@ -15,7 +15,7 @@ import zarrfs
 from tests.engine.stores.servers import redis_server, s3_server
 from tests.processes import lasting
 from zarrfs.engine.stores.base import Store
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.wrappers.caching import LRUStore
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
@@ -182,7 +182,7 @@ def test_data_cached_before_a_point_in_time_are_revalidated(tmp_path: Path) -> N
 
 def test_data_older_than_an_age_are_revalidated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [1000.0]
-    monkeypatch.setattr("zarrfs.engine.io.access.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("zarrfs.engine.access.time.monotonic", lambda: clock[0])
     writer, reader, _ = array_with_counting_reader(tmp_path, recheck_data=timedelta(seconds=10))
     writer[...] = 1
     assert reader[...].tolist() == [0, 0, 0, 0]

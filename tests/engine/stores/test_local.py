@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 import zarrfs
-from zarrfs.engine.locations import open_store
 from zarrfs.engine.stores import locks
 from zarrfs.engine.stores.base import ByteRange
-from zarrfs.engine.stores.local import LocalStore
-from zarrfs.engine.stores.temporary import TemporaryStore
+from zarrfs.engine.stores.local.store import LocalStore
+from zarrfs.engine.stores.local.temporary import TemporaryStore
+from zarrfs.engine.stores.locations import open_store
 from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
 from zarrfs.engine.stores.wrappers.synchronizers import ProcessSynchronizer
 from zarrfs.errors import LocationError, ReadOnlyError, StoreError

@@ -17,7 +17,7 @@ import json, os, resource, sys, traceback
 from pathlib import Path
 import zarrfs
 from tests.engine.stores.every_store import STORES
-from zarrfs.engine.locations import open_store  # modules are imported before: an import needs a descriptor
+from zarrfs.engine.stores.locations import open_store  # modules are imported before: an import needs a descriptor
 from zarrfs.engine.stores.base import ByteRange
 
 open_array = zarrfs.open_array

@@ -15,8 +15,8 @@ import zarrfs
 from tests.engine.stores.servers import WebServer, web_server
 from tests.processes import TIMEOUT
 from zarrfs.engine.stores.base import ByteRange
-from zarrfs.engine.stores.fsspec.http import HTTPBackend
-from zarrfs.engine.stores.fsspec.store import MAX_CONCURRENT_REQUESTS, RemoteStore
+from zarrfs.engine.stores.remote.http import HTTPBackend
+from zarrfs.engine.stores.remote.store import MAX_CONCURRENT_REQUESTS, RemoteStore
 from zarrfs.errors import ChunkDecodeError, MissingChunkError, StoreError
 
 DATA = np.arange(24 * 20, dtype="u2").reshape(24, 20)

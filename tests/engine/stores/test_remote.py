@@ -25,8 +25,8 @@ from tests.engine.stores.special_files import make_special_file
 from tests.processes import TIMEOUT
 from zarrfs.cli.main import main
 from zarrfs.engine.stores.base import ByteRange
-from zarrfs.engine.stores.fsspec.objects import S3Backend
-from zarrfs.engine.stores.fsspec.store import RemoteStore
+from zarrfs.engine.stores.remote.objects import S3Backend
+from zarrfs.engine.stores.remote.store import RemoteStore
 from zarrfs.engine.stores.wrappers.prefix import PrefixStore
 from zarrfs.engine.stores.zip.remote import RemoteZipStore
 from zarrfs.errors import LocationError, NodeExistsError, NodeNotFoundError, StoreError

@@ -17,11 +17,11 @@ import pytest
 import zarrfs
 from tests.engine.stores.servers import FaultyFTPServer, WebServer, faulty_ftp_server, free_port, web_server
 from zarrfs.engine.stores.base import ByteRange, ValueTooLargeError
-from zarrfs.engine.stores.fsspec.file_systems import open_file_system
-from zarrfs.engine.stores.fsspec.ftp import FTPEntry, _list_directory_text
-from zarrfs.engine.stores.fsspec.http import RangeMismatchError, check_content_range
-from zarrfs.engine.stores.fsspec.presence import Presence, classify_error
-from zarrfs.engine.stores.fsspec.store import RemoteStore
+from zarrfs.engine.stores.remote.file_systems import open_file_system
+from zarrfs.engine.stores.remote.ftp import FTPEntry, _list_directory_text
+from zarrfs.engine.stores.remote.http import RangeMismatchError, check_content_range
+from zarrfs.engine.stores.remote.presence import Presence, classify_error
+from zarrfs.engine.stores.remote.store import RemoteStore
 from zarrfs.engine.stores.wrappers.retrying import RetryStore
 from zarrfs.errors import StoreError
 
@@ -128,7 +128,7 @@ def test_an_aborted_ftp_transfer_is_an_error(ftp: FaultyFTPServer) -> None:
 def test_a_range_that_arrives_in_several_blocks_has_its_length(
     ftp: FaultyFTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zarrfs.engine.stores.fsspec.ftp.RECEIVE_NBYTES", 16)
+    monkeypatch.setattr("zarrfs.engine.stores.remote.ftp.RECEIVE_NBYTES", 16)
     with RemoteStore(ftp.url, read_only=True) as store:
         value = store.get("plain/c/1/1")
         assert value is not None

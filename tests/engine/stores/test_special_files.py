@@ -18,17 +18,17 @@ from zarrfs_viewer.saved_views.views import load_views
 import zarrfs
 from tests.engine.stores.special_files import SPECIAL_KINDS, make_special_file
 from zarrfs.cli.main import main
-from zarrfs.engine.locations import open_store
 from zarrfs.engine.stores.base import ByteRange
 from zarrfs.engine.stores.databases.dbm import DBMStore
 from zarrfs.engine.stores.databases.lmdb import LMDBStore
 from zarrfs.engine.stores.databases.sqlite import SQLiteStore
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
+from zarrfs.engine.stores.locations import open_store
 from zarrfs.engine.stores.regular_files import check_regular_file, open_regular_file
 from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.errors import LocationError, StoreError, ZarrError
 from zarrfs.mount.options import MountOptions
-from zarrfs.mount.serving.serving import serve
+from zarrfs.mount.process.serving import serve
 
 DESCRIPTIONS = {"pipe": "a FIFO", "socket": "a socket", "zero": "a character device"}
 

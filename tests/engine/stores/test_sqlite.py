@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from zarrfs.engine.locations import open_store
 from zarrfs.engine.stores.base import ByteRange
 from zarrfs.engine.stores.databases.sqlite import SQLiteStore
+from zarrfs.engine.stores.locations import open_store
 from zarrfs.errors import LocationError, StoreError
 
 KILLED = """

@@ -17,7 +17,7 @@ import pytest
 
 import zarrfs
 from tests.processes import running
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.temporary_files import (
     TEMPORARY_PREFIX,
     create_temporary,
@@ -30,7 +30,7 @@ from zarrfs.tools import clean
 
 WRITER = """
 import os, sys, zarrfs
-from zarrfs.engine.stores import local
+from zarrfs.engine.stores.local import store as local
 replace = os.replace
 def wait(*names):
     if "c/" in names[1]:

@@ -27,7 +27,7 @@ import zarrfs
 from tests.processes import running
 from tests.programs import find_program
 from zarrfs.engine.stores.base import ByteRange
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.zip import spool as spool_module
 from zarrfs.engine.stores.zip.records import (

@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from zarrfs.mount.fuse.refusal import RefusedError
+from zarrfs.mount.fuse.error_numbers import RefusedError
 from zarrfs.mount.writing import hidden_names
 from zarrfs.mount.writing.hidden_names import HiddenNames
 

@@ -17,7 +17,7 @@ import zarrfs
 from tests.mount.test_operations import errno_of
 from tests.mount.writing.layouts import create_array, operations_of, read_file, write_file
 from zarrfs.cli.values import parse_compressor
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MountError
 from zarrfs.mount.options import CreationOptions

@@ -16,8 +16,8 @@ from tests.mount.mounted import mounted, needs_fuse
 from tests.mount.test_operations import errno_of
 from tests.mount.writing.layouts import operations_of, read_file, write_file
 from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.mount.writing import image_file
 from zarrfs.mount.writing.operations import WritableOperations
-from zarrfs.mount.writing.parsing import image_file
 
 DATA = np.arange(12 * 20 * 30, dtype="u2").reshape(12, 20, 30)
 SCALE, ORIGIN = (2.0, 0.75, 0.5), (3.0, -2.0, 1.0)

@@ -24,7 +24,7 @@ from tests.mount.writing.endurance import LAYOUTS, make_store, random_writes, st
 from tests.processes import TIMEOUT
 from tests.programs import find_program, require_program
 from zarrfs.mount import unmount
-from zarrfs.mount.system.mount_table import is_mounted
+from zarrfs.mount.process.mount_table import is_mounted
 
 pytestmark = needs_fuse
 

@@ -15,8 +15,8 @@ import pytest
 import zarrfs
 from tests.mount.mounted import mounted, needs_fuse
 from tests.processes import running, wait_until
-from zarrfs.mount.system.mount_table import is_mounted
-from zarrfs.mount.system.unmounting import unmount
+from zarrfs.mount.process.mount_table import is_mounted
+from zarrfs.mount.process.unmounting import unmount
 
 pytestmark = needs_fuse
 

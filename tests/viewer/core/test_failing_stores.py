@@ -19,7 +19,7 @@ from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.tile_grid import TileKey
 from zarrfs_viewer.rendering.compose import compose
 from zarrfs_viewer.rendering.renderer import FrameRenderer
-from zarrfs_viewer.state.view_state import ViewIntent, with_channel
+from zarrfs_viewer.state.view_state import DisplaySettings, with_channel
 from zarrfs_viewer.streaming.streamer import TileError, TileStreamer
 from zarrfs_viewer.streaming.tile_reading import read_intact, read_tile
 
@@ -28,7 +28,7 @@ from tests.processes import TIMEOUT
 from tests.viewer.core.doubles import random_values
 from tests.viewer.core.test_pipeline import Pane, whole
 from zarrfs.engine.stores.base import Store
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import StoreError
 from zarrfs.testing import FailingStore, LatencyStore
@@ -48,7 +48,7 @@ def with_data(store: Store) -> Store:
     return store
 
 
-def image_and_intent(store: Store) -> tuple[Image, ViewIntent]:
+def image_and_intent(store: Store) -> tuple[Image, DisplaySettings]:
     image = describe(zarrfs.open(store, cache_size=0)).open_image()
     return image, with_channel(initial_intent(image), 0, limits=(0.0, 255.0))
 
@@ -68,7 +68,7 @@ def test_a_blocked_chunk_does_not_block_the_pipeline(pane: Pane) -> None:
     assert pane.pipeline.state is not None
     pane.pipeline.show(image, with_channel(intent, 0, gamma=2.0), whole(image, 128, 128))  # does not block
     gate.set()
-    frame = pane.wait(lambda f: f.exact and f.channels[0].gamma == 2.0)
+    frame = pane.wait(lambda f: f.complete and f.channels[0].gamma == 2.0)
     np.testing.assert_array_equal(frame.pixels, compose([DATA], frame.channels))
 
 
@@ -77,8 +77,8 @@ def test_a_corrupt_chunk_is_reported_and_the_others_are_drawn(tmp_path: Path, pa
     (tmp_path / "a.zarr" / "c" / "1" / "2").write_bytes(b"nonsense")
     image, intent = image_and_intent(LocalStore(str(tmp_path / "a.zarr")))
     frame = pane.settled(image, intent, whole(image, 128, 128))
-    assert frame.settled
-    assert not frame.exact
+    assert frame.finished
+    assert not frame.complete
     assert frame.errors == tuple(pane.errors)
     (error,) = pane.errors
     assert error.failed == ((32, 64, 64, 96),)
@@ -150,8 +150,8 @@ def test_a_frame_is_not_exact_if_a_tile_fails_during_drawing() -> None:
     frame = FrameRenderer().render(state, fetch_with_error, False, lambda: tuple(errors))
     assert frame is not None
     assert frame.errors == tuple(errors) != ()
-    assert not frame.exact
-    assert not frame.settled
+    assert not frame.complete
+    assert not frame.finished
 
 
 def test_a_missing_chunk_is_drawn_as_the_fill_value_without_an_error(tmp_path: Path, pane: Pane) -> None:
@@ -159,7 +159,7 @@ def test_a_missing_chunk_is_drawn_as_the_fill_value_without_an_error(tmp_path: P
     (tmp_path / "a.zarr" / "c" / "1" / "2").unlink()
     image, intent = image_and_intent(LocalStore(str(tmp_path / "a.zarr")))
     frame = pane.settled(image, intent, whole(image, 128, 128))
-    assert frame.exact
+    assert frame.complete
     assert not pane.errors
     assert (frame.pixels[32:64, 64:96] == 0xFF000000).all()
 
@@ -176,13 +176,13 @@ def test_the_error_of_an_unavailable_store_is_reported_and_a_retry_reads_again(
     image, intent = image_and_intent(FailingStore(with_data(MemoryStore()), failure))
     unavailable.set()
     frame = pane.settled(image, intent, whole(image, 128, 128))
-    assert not frame.exact
+    assert not frame.complete
     assert "the network is unreachable" in pane.errors[0].message
     assert pane.errors[0].failed == ((0, 0, 128, 128),)
     unavailable.clear()
     pane.frames.clear()
     streamer.retry()
-    frame = pane.wait(lambda f: f.exact)
+    frame = pane.wait(lambda f: f.complete)
     np.testing.assert_array_equal(frame.pixels, compose([DATA], frame.channels))
 
 
@@ -194,11 +194,11 @@ def test_a_tile_with_a_repaired_chunk_is_drawn_completely_after_a_retry(
     valid_bytes = chunk.read_bytes()
     chunk.write_bytes(valid_bytes[:5])
     image, intent = image_and_intent(LocalStore(str(tmp_path / "a.zarr")))
-    assert not pane.settled(image, intent, whole(image, 128, 128)).exact
+    assert not pane.settled(image, intent, whole(image, 128, 128)).complete
     chunk.write_bytes(valid_bytes)
     pane.frames.clear()
     streamer.retry()
-    frame = pane.wait(lambda f: f.exact)
+    frame = pane.wait(lambda f: f.complete)
     np.testing.assert_array_equal(frame.pixels, compose([DATA], frame.channels))
 
 
@@ -217,7 +217,7 @@ def test_a_frame_has_the_errors_of_its_tiles_if_a_retry_starts_during_drawing() 
     errors += [TileError(request.key, "broken", ((0, 0, 1, 1),), ValueError()) for request in state.tiles]
     frame = renderer.render(state, fetch_and_retry, False, lambda: tuple(errors))
     assert frame is not None
-    assert not frame.exact
+    assert not frame.complete
     fetched: list[TileKey] = []
 
     def fetch(key: TileKey) -> np.ndarray[Any, Any]:
@@ -226,7 +226,7 @@ def test_a_frame_has_the_errors_of_its_tiles_if_a_retry_starts_during_drawing() 
 
     frame = renderer.render(state, fetch, False, lambda: ())
     assert frame is not None
-    assert frame.exact
+    assert frame.complete
     assert fetched
 
 

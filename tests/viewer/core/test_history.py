@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from zarrfs_viewer.state.history import MAX_STEPS, History
 from zarrfs_viewer.state.view_state import (
     ChannelSettings,
-    ViewIntent,
+    DisplaySettings,
     with_channel,
     with_level_lock,
     with_position,
 )
 
-START = ViewIntent((1, 2), (0.0, 0.0, 0.0), (ChannelSettings(), ChannelSettings(index=1)))
+START = DisplaySettings((1, 2), (0.0, 0.0, 0.0), (ChannelSettings(), ChannelSettings(index=1)))
 
 
 def new_history() -> History:

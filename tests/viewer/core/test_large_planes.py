@@ -45,7 +45,7 @@ def test_a_sampled_frame_has_the_values_of_its_grid(
     state = resolve(intent, image, Viewport(*size, (row, column), zoom), tile_budget=0)
     frame = complete_frame(state)
     grid = frame.grid
-    assert frame.exact
+    assert frame.complete
     assert all(stride % step == 0 for stride, step in zip(grid.stride, grid.steps, strict=True))
     if 0 in grid.shape:
         assert not state.tiles
@@ -96,7 +96,7 @@ def test_a_large_plane_is_displayed_within_the_budget_of_the_cache() -> None:
     image = large((20_000, 20_000))
     try:
         frame = pane.settled(image, initial_intent(image), fit(300, 300, 20_000, 20_000))
-        assert frame.exact
+        assert frame.complete
         assert frame.state.is_sampled
         assert streamer.memory.nbytes <= 1 << 20
         shown = readout(frame.state, streamer, 10_007, 70)

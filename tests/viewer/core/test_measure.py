@@ -29,7 +29,7 @@ from zarrfs_viewer.display.resolve import DisplayState, resolve
 from zarrfs_viewer.images.dataset import describe, initial_intent
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.tile_grid import TileRequest
-from zarrfs_viewer.state.view_state import ViewIntent, fit, with_position
+from zarrfs_viewer.state.view_state import DisplaySettings, fit, with_position
 from zarrfs_viewer.streaming.streamer import TileStreamer
 
 import zarrfs
@@ -45,7 +45,7 @@ def load(streamer: TileStreamer, state: DisplayState, requests: list[TileRequest
     assert done.wait(TIMEOUT)
 
 
-def state_of(image: Image, *overlays: Image, intent: ViewIntent | None = None) -> DisplayState:
+def state_of(image: Image, *overlays: Image, intent: DisplaySettings | None = None) -> DisplayState:
     rows, columns = (image.shape[axis] for axis in image.default_displayed)
     return resolve(intent or initial_intent(image), image, fit(columns, rows, rows, columns), overlays)
 
@@ -202,7 +202,7 @@ def test_a_profile_has_all_channels_and_is_nan_outside() -> None:
     assert rgb.channels == ("red", "green", "blue")
 
 
-def image_and_intent(image: Image) -> tuple[Image, ViewIntent]:
+def image_and_intent(image: Image) -> tuple[Image, DisplaySettings]:
     return image, initial_intent(image)
 
 

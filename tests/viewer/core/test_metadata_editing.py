@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from zarrfs_viewer.analysis.metadata_comparison import ComparedValue, compare_nodes, compare_values
 from zarrfs_viewer.state.attribute_edits import MAX_STEPS, AttributeEdits
-from zarrfs_viewer.state.view_state import ChannelSettings, ViewIntent, with_edited_channels
+from zarrfs_viewer.state.view_state import ChannelSettings, DisplaySettings, with_edited_channels
 
 import zarrfs
 from zarrfs.errors import StoreError
@@ -57,7 +57,7 @@ def test_edited_metadata_replace_only_what_they_changed() -> None:
         ChannelSettings(label="DAPI", colormap="gray"),
         ChannelSettings(index=1, label="b", colormap="#00FF00"),
     )
-    intent = ViewIntent(displayed=(0, 1), position=(0, 0), channels=chosen)
+    intent = DisplaySettings(displayed=(0, 1), position=(0, 0), channels=chosen)
     assert with_edited_channels(intent, before, after).channels == (
         ChannelSettings(label="DAPI", colormap="viridis", limits=(1, 2)),
         ChannelSettings(index=1, label="b", colormap="#00FF00", visible=False),

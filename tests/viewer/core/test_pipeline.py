@@ -15,8 +15,8 @@ from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.rendering.compose import compose
 from zarrfs_viewer.rendering.pipeline import Frame, ViewPipeline
 from zarrfs_viewer.state.view_state import (
+    DisplaySettings,
     Projection,
-    ViewIntent,
     Viewport,
     fit,
     with_channel,
@@ -56,11 +56,11 @@ class Pane:
         assert frame is not None, "no frame satisfied the condition"
         return frame
 
-    def settled(self, image: Image, intent: ViewIntent, viewport: Viewport, *overlays: Image) -> Frame:
+    def settled(self, image: Image, intent: DisplaySettings, viewport: Viewport, *overlays: Image) -> Frame:
         """Replace the display request and return its last frame."""
         self.frames.clear()
         self.pipeline.show(image, intent, viewport, overlays)
-        return self.wait(lambda f: f.settled and f.state.intent == intent and f.state.viewport == viewport)
+        return self.wait(lambda f: f.finished and f.state.intent == intent and f.state.viewport == viewport)
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_a_settled_frame_is_the_composed_slice(pane: Pane) -> None:
     for number in range(2):
         intent = with_channel(intent, number, limits=(1000.0, 50000.0))
     frame = pane.settled(image, intent, whole(image, 80, 96))
-    assert frame.exact
+    assert frame.complete
     assert frame.grid.shape == (96, 80)
     assert frame.grid.rect == (-0.5, -0.5, 95.5, 79.5)
     np.testing.assert_array_equal(frame.pixels, compose([data[0, 2], data[1, 2]], intent.channels))
@@ -130,7 +130,7 @@ def test_old_pixels_are_drawn_until_the_new_slice_is_read(pane: Pane) -> None:
     pane.frames.clear()
     pane.pipeline.show(image, with_position(intent, 0, 1), viewport)
     array.gate.set()
-    last = pane.wait(lambda f: f.settled and f.state.intent.position[0] == 1)
+    last = pane.wait(lambda f: f.finished and f.state.intent.position[0] == 1)
     assert (last.pixels & 0xFF == 200).all()
     for frame in pane.frames:
         assert set(np.unique(frame.pixels & 0xFF)) <= {100, 200}, "a pixel was cleared between the slices"
@@ -143,10 +143,10 @@ def test_a_broken_chunk_is_hatched_and_reported(pane: Pane) -> None:
     array.broken = {(1, 2)}
     intent = with_channel(initial_intent(image), 0, limits=(0.0, 255.0))
     frame = pane.settled(image, intent, whole(image, 64, 64))
-    assert frame.settled
+    assert frame.finished
     assert (frame.pixels[:16] & 0xFF == 200).all()
     assert set(np.unique(frame.pixels[16:32, 32:48])) == {0xFF000000, 0xFF600060}
-    assert not frame.exact
+    assert not frame.complete
     assert [error.failed for error in pane.errors] == [((16, 32, 32, 48),)]
     assert "chunk (1, 2) is broken" in pane.errors[0].message
 
@@ -156,7 +156,7 @@ def test_a_frame_settles_if_all_tiles_fail(pane: Pane) -> None:
     array: Any = image.levels[0].array
     array.broken = {(0, 0)}
     frame = pane.settled(image, initial_intent(image), whole(image, 32, 32))
-    assert not frame.exact
+    assert not frame.complete
     assert set(np.unique(frame.pixels)) == {0xFF000000, 0xFF600060}
     assert pane.errors
 
@@ -186,7 +186,7 @@ def test_labels_are_drawn_at_their_physical_position(pane: Pane) -> None:
     image = open_pyramid(pyramid(data, "yx", levels=1, labels={"cells": labels}))
     overlay = open_pyramid(labels)
     intent = with_channel(initial_intent(image), 0, limits=(0.0, 255.0))
-    intent = ViewIntent(**{**intent.__dict__, "labels": (type(intent.labels[0])(opacity=1.0),)})
+    intent = DisplaySettings(**{**intent.__dict__, "labels": (type(intent.labels[0])(opacity=1.0),)})
     frame = pane.settled(image, intent, whole(image, 32, 32), overlay)
     red = frame.pixels == 0xFFFF0000
     # According to the scales, label pixel i has its centre on image pixel 2 i: it covers pixels 2 i - 1 and 2 i.
@@ -214,11 +214,11 @@ def test_automatic_limits_come_from_the_displayed_level(pane: Pane) -> None:
     group["0"].gate.clear()
     image = open_pyramid(group)
     pane.pipeline.show(image, initial_intent(image), whole(image, 64, 64))
-    coarse = pane.wait(lambda frame: bool(frame.channels) and not frame.exact)
+    coarse = pane.wait(lambda frame: bool(frame.channels) and not frame.complete)
     assert coarse.channels[0].limits is not None
     assert coarse.channels[0].limits[1] < 100
     group["0"].gate.set()
-    limits = pane.wait(lambda frame: frame.exact).channels[0].limits
+    limits = pane.wait(lambda frame: frame.complete).channels[0].limits
     assert limits is not None
     assert limits[0] >= 1000
     assert limits[1] > 1050
@@ -229,7 +229,7 @@ def test_a_cleared_pipeline_draws_the_same_request_again(pane: Pane) -> None:
     pane.settled(image, initial_intent(image), whole(image, 16, 16))
     pane.pipeline.clear()
     frame = pane.settled(image, initial_intent(image), whole(image, 16, 16))
-    assert frame.exact
+    assert frame.complete
 
 
 def test_a_label_image_as_the_front_image_is_drawn_with_its_declared_colours(pane: Pane) -> None:
@@ -248,7 +248,7 @@ def test_an_image_whose_listed_labels_do_not_exist_is_drawn(pane: Pane) -> None:
     group["labels"] = FakeGroup({"labels": ["missing"]})
     image = open_pyramid(group)
     assert [entry.path for entry in image.labels] == ["labels/missing"]
-    assert pane.settled(image, initial_intent(image), whole(image, 30, 20)).exact
+    assert pane.settled(image, initial_intent(image), whole(image, 30, 20)).complete
 
 
 def slices(array: FakeArray) -> Image:
@@ -279,7 +279,7 @@ def test_tiles_are_prefetched_after_the_complete_frame(streamer: TileStreamer) -
     def on_frame(frame: Frame) -> None:
         memory = streamer.memory
         before.append((memory.queued + memory.running, planes_read(array)))
-        if frame.settled:
+        if frame.finished:
             settled.set()
 
     pipeline = ViewPipeline(streamer, on_frame=on_frame)

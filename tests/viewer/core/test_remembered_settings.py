@@ -20,9 +20,9 @@ from zarrfs_viewer.saved_views.window_state import (
     load_windows,
     save_windows,
 )
-from zarrfs_viewer.state.view_state import ChannelSettings, LabelsSettings, ViewIntent, Viewport
+from zarrfs_viewer.state.view_state import ChannelSettings, DisplaySettings, LabelsSettings, Viewport
 
-INTENT = ViewIntent((1, 2), (3.0, 4.0, 5.0), (ChannelSettings(limits=(1, 2), colormap="viridis"),))
+INTENT = DisplaySettings((1, 2), (3.0, 4.0, 5.0), (ChannelSettings(limits=(1, 2), colormap="viridis"),))
 VIEW = View("", "/data/a.zarr", "img", INTENT, Viewport(640, 480, (1.0, 2.0), 3.0))
 SECOND = SecondView(VIEW, "difference", 0.25)
 LABELS = (AddedLabels("/data/a.zarr", "cells", LabelsSettings(1, False, 0.25, 2, 7, 8)),)

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from zarrfs_viewer.state.view_state import (
     ChannelSettings,
+    DisplaySettings,
     LabelsSettings,
     Projection,
-    ViewIntent,
     Viewport,
     cropped,
     fit,
@@ -24,7 +24,9 @@ from zarrfs_viewer.state.view_state import (
     zoom_at,
 )
 
-INTENT = ViewIntent((1, 2), (3.0, 4.0, 5.0), (ChannelSettings(0), ChannelSettings(1)), (LabelsSettings(),))
+INTENT = DisplaySettings(
+    (1, 2), (3.0, 4.0, 5.0), (ChannelSettings(0), ChannelSettings(1)), (LabelsSettings(),)
+)
 
 viewports = st.builds(
     Viewport,
@@ -43,7 +45,9 @@ def test_an_update_returns_a_changed_intent_and_leaves_the_argument_unchanged() 
     assert with_labels(INTENT, 0, opacity=1.0).labels == (LabelsSettings(opacity=1.0),)
     assert with_level_lock(INTENT, 2).level_lock == 2
     assert (
-        ViewIntent((1, 2), (3.0, 4.0, 5.0), (ChannelSettings(0), ChannelSettings(1)), (LabelsSettings(),))
+        DisplaySettings(
+            (1, 2), (3.0, 4.0, 5.0), (ChannelSettings(0), ChannelSettings(1)), (LabelsSettings(),)
+        )
         == INTENT
     )
 

@@ -25,12 +25,12 @@ class Listener:
     def __init__(self, streamer: TileStreamer) -> None:
         self.tiles: list[tuple[TileKey, int]] = []
         self.errors: list[tuple[TileError, int]] = []
-        self.exact: list[int] = []
+        self.complete: list[int] = []
         self._callback_arrived = threading.Condition()
         self.stream: TileStream = streamer.open(
             on_tile=lambda key, generation: self._record(self.tiles, (key, generation)),
             on_error=lambda error, generation: self._record(self.errors, (error, generation)),
-            on_exact=lambda generation: self._record(self.exact, generation),
+            on_exact=lambda generation: self._record(self.complete, generation),
         )
 
     def _record(self, calls: list[Any], call: Any) -> None:
@@ -84,8 +84,8 @@ def streamer() -> Iterator[TileStreamer]:
 def test_tiles_are_reported_and_then_the_generation_is_exact(streamer: TileStreamer) -> None:
     image, listener = slices(), Listener(streamer)
     generation = listener.stream.show([image], requests(image, 2, 5))
-    listener.wait(lambda: bool(listener.exact))
-    assert listener.exact == [generation]
+    listener.wait(lambda: bool(listener.complete))
+    assert listener.complete == [generation]
     assert [key.plane.indices[0] for key, _ in listener.tiles] == [2, 5]
     tile = streamer.get(requests(image, 5)[0].key)
     assert tile is not None
@@ -96,9 +96,9 @@ def test_tiles_are_reported_and_then_the_generation_is_exact(streamer: TileStrea
 def test_cached_tiles_are_exact_immediately(streamer: TileStreamer) -> None:
     image, listener = slices(), Listener(streamer)
     listener.stream.show([image], requests(image, 1))
-    listener.wait(lambda: bool(listener.exact))
+    listener.wait(lambda: bool(listener.complete))
     generation = listener.stream.show([image], requests(image, 1))
-    assert listener.exact[-1] == generation
+    assert listener.complete[-1] == generation
     assert len(array_of(image).reads) == 1
     assert streamer.memory.hits == 1
 
@@ -110,9 +110,9 @@ def test_replaced_requests_are_not_read(streamer: TileStreamer) -> None:
     assert array_of(image).started.acquire(timeout=TIMEOUT)  # the first read has started and is blocked
     newest = listener.stream.show([image], requests(image, 6))
     array_of(image).gate.set()
-    listener.wait(lambda: bool(listener.exact))
+    listener.wait(lambda: bool(listener.complete))
     assert read_planes(image) == [0, 6]
-    assert listener.exact == [newest]
+    assert listener.complete == [newest]
     assert [(key.plane.indices[0], generation) for key, generation in listener.tiles] == [(6, newest)]
     assert streamer.get(requests(image, 0)[0].key) is not None  # the running read was completed and cached
 
@@ -124,7 +124,7 @@ def test_a_running_tile_that_is_requested_again_is_not_read_twice(streamer: Tile
     assert array_of(image).started.acquire(timeout=TIMEOUT)
     newest = listener.stream.show([image], requests(image, 0, 1))
     array_of(image).gate.set()
-    listener.wait(lambda: bool(listener.exact))
+    listener.wait(lambda: bool(listener.complete))
     assert read_planes(image) == [0, 1]
     assert {generation for _, generation in listener.tiles} == {newest}
 
@@ -135,8 +135,8 @@ def test_a_tile_requested_by_two_streams_is_read_once_and_reported_to_both(strea
     first.stream.show([image], requests(image, 0, 1))
     second.stream.show([image], requests(image, 1))
     array_of(image).gate.set()
-    first.wait(lambda: bool(first.exact))
-    second.wait(lambda: bool(second.exact))
+    first.wait(lambda: bool(first.complete))
+    second.wait(lambda: bool(second.complete))
     assert sorted(read_planes(image)) == [0, 1]
     second.stream.show([image], [])
     assert streamer.get(requests(image, 1)[0].key) is not None
@@ -152,7 +152,7 @@ def test_prefetched_tiles_are_read_last_and_not_reported(streamer: TileStreamer)
     for _ in range(2):
         assert array_of(image).started.acquire(timeout=TIMEOUT)
     assert read_planes(image) == [0, 3, 7]
-    listener.wait(lambda: bool(listener.exact))
+    listener.wait(lambda: bool(listener.complete))
     assert 7 not in [key.plane.indices[0] for key, _ in listener.tiles]
 
 
@@ -163,16 +163,16 @@ def test_the_cache_stays_within_its_budget_except_for_visible_tiles() -> None:
     try:
         for plane in range(6):
             done = listener.stream.show([image], requests(image, plane))
-            listener.wait(lambda done=done: done in listener.exact)
+            listener.wait(lambda done=done: done in listener.complete)
             assert streamer.memory.nbytes <= 3 * TILE
         assert streamer.get(requests(image, 5)[0].key) is not None
         assert streamer.get(requests(image, 2)[0].key) is None
         done = listener.stream.show([image], requests(image, 0, 1, 2, 3, 4))
-        listener.wait(lambda: done in listener.exact)
+        listener.wait(lambda: done in listener.complete)
         assert all(streamer.get(request.key) is not None for request in requests(image, 0, 1, 2, 3, 4))
         assert streamer.memory.nbytes == 5 * TILE
         done = listener.stream.show([image], requests(image, 5))
-        listener.wait(lambda: done in listener.exact)
+        listener.wait(lambda: done in listener.complete)
         memory = streamer.memory
         assert (memory.nbytes, memory.tiles, memory.budget) == (3 * TILE, 3, 3 * TILE)
     finally:
@@ -186,7 +186,7 @@ def test_a_tile_that_is_a_view_of_a_larger_array_is_copied(streamer: TileStreame
         "ViewArray", (FakeArray,), {"__getitem__": lambda self, selection: base[selection]}
     )
     listener.stream.show([image], requests(image, 0))
-    listener.wait(lambda: bool(listener.exact))
+    listener.wait(lambda: bool(listener.complete))
     tile = streamer.get(requests(image, 0)[0].key)
     assert tile is not None
     assert tile.base is None
@@ -197,9 +197,9 @@ def test_a_failing_tile_is_reported_to_each_generation_and_read_once(streamer: T
     image, listener = slices(), Listener(streamer)
     array_of(image).broken = {(3, 0, 0)}
     first = listener.stream.show([image], requests(image, 3, 4))
-    listener.wait(lambda: first in listener.exact)
+    listener.wait(lambda: first in listener.complete)
     second = listener.stream.show([image], requests(image, 3))
-    assert second in listener.exact
+    assert second in listener.complete
     assert [generation for _, generation in listener.errors] == [first, second]
     error = listener.errors[0][0]
     assert error.failed == ((0, 0, 16, 16),)
@@ -207,7 +207,7 @@ def test_a_failing_tile_is_reported_to_each_generation_and_read_once(streamer: T
     assert read_planes(image).count(3) == 1
     array_of(image).broken = set()
     streamer.retry()
-    listener.wait(lambda: len(listener.exact) == 3)
+    listener.wait(lambda: len(listener.complete) == 3)
     assert streamer.get(requests(image, 3)[0].key) is not None
 
 
@@ -220,7 +220,7 @@ def test_a_retry_repeats_a_running_read_that_fails(streamer: TileStreamer) -> No
     assert array.started.acquire(timeout=TIMEOUT)
     streamer.retry()
     array.gate.set()
-    listener.wait(lambda: done in listener.exact)
+    listener.wait(lambda: done in listener.complete)
     assert not listener.errors
     assert streamer.get(requests(image, 3)[0].key) is not None
     assert read_planes(image).count(3) == 2
@@ -230,11 +230,11 @@ def test_an_unexpected_exception_is_reported_and_does_not_end_the_worker(streame
     image, listener = slices(), Listener(streamer)
     array_of(image).data = None  # type: ignore[assignment]
     done = listener.stream.show([image], requests(image, 0))
-    listener.wait(lambda: done in listener.exact)
+    listener.wait(lambda: done in listener.complete)
     assert isinstance(listener.errors[0][0].error, TypeError)
     other = slices()
     done = listener.stream.show([other], requests(other, 0))
-    listener.wait(lambda: done in listener.exact)
+    listener.wait(lambda: done in listener.complete)
 
 
 def test_the_queue_is_bounded_and_all_requests_are_read() -> None:
@@ -246,7 +246,7 @@ def test_the_queue_is_bounded_and_all_requests_are_read() -> None:
     done = listener.stream.show([image], requests(image, *range(8)))
     assert streamer.memory.queued == 3
     array_of(image).gate.set()
-    listener.wait(lambda: done in listener.exact)
+    listener.wait(lambda: done in listener.complete)
     assert sorted(read_planes(image)) == list(range(8))
     assert streamer.close()
 
@@ -260,8 +260,8 @@ def test_a_closed_stream_reports_nothing(streamer: TileStreamer) -> None:
     array_of(image).gate.set()
     other_image, other_listener = slices(), Listener(streamer)
     other_listener.stream.show([other_image], requests(other_image, 0))
-    other_listener.wait(lambda: bool(other_listener.exact))
-    assert (listener.tiles, listener.exact) == ([], [])
+    other_listener.wait(lambda: bool(other_listener.complete))
+    assert (listener.tiles, listener.complete) == ([], [])
     assert read_planes(image) == [0]
 
 
@@ -280,7 +280,7 @@ def test_close_returns_false_if_a_read_is_blocked() -> None:
 def test_the_tiles_of_a_forgotten_image_are_removed(streamer: TileStreamer) -> None:
     image, listener = slices(), Listener(streamer)
     listener.stream.show([image], requests(image, 0, 1))
-    listener.wait(lambda: bool(listener.exact))
+    listener.wait(lambda: bool(listener.complete))
     streamer.forget(image)
     assert streamer.memory.nbytes == 0
 

@@ -23,7 +23,13 @@ from zarrfs_viewer.saved_views.views import (
     to_json,
     to_link,
 )
-from zarrfs_viewer.state.view_state import ChannelSettings, LabelsSettings, Projection, ViewIntent, Viewport
+from zarrfs_viewer.state.view_state import (
+    ChannelSettings,
+    DisplaySettings,
+    LabelsSettings,
+    Projection,
+    Viewport,
+)
 
 from tests.viewer.core.doubles import open_pyramid, pyramid, random_values
 from zarrfs.errors import MetadataError
@@ -53,7 +59,7 @@ labels = st.builds(
     selected=st.none() | st.integers(),
 )
 intents = st.builds(
-    ViewIntent,
+    DisplaySettings,
     displayed=st.permutations([0, 1, 2]).map(lambda order: (order[0], order[1])),
     position=st.tuples(finite, finite, finite),
     channels=st.lists(channels, max_size=4).map(tuple),
@@ -79,7 +85,7 @@ EXAMPLE = View(
     "one",
     "/a.zarr",
     "",
-    ViewIntent((0, 1), (0.0, 0.0), (ChannelSettings(),)),
+    DisplaySettings((0, 1), (0.0, 0.0), (ChannelSettings(),)),
     Viewport(9, 9, (0.0, 0.0), 1.0),
 )
 
@@ -94,7 +100,9 @@ def test_a_view_round_trips_through_json_links_and_command_lines(view: View) -> 
 
 
 def test_large_integers_in_limits_round_trip_exactly() -> None:
-    view = View("", "", "", ViewIntent((0, 1), (0.0, 0.0), (ChannelSettings(limits=(2**62, 2**62 + 1)),)))
+    view = View(
+        "", "", "", DisplaySettings((0, 1), (0.0, 0.0), (ChannelSettings(limits=(2**62, 2**62 + 1)),))
+    )
     assert from_link(to_link(view))[1] == view
 
 

@@ -89,7 +89,8 @@ VIEWER = """
 import sys
 from pathlib import Path
 from PyQt6.QtCore import QEvent, QObject, QTimer
-from zarrfs_viewer import main, mounts
+from zarrfs_viewer import main
+from zarrfs_viewer import mounts
 from zarrfs_viewer.mounts import Mounts
 from zarrfs_viewer.qt.panels.hierarchy import tree_model
 from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
@@ -124,7 +125,7 @@ class Places(QObject):
         self.window, self.view = window, window.panel(Hierarchy).tree.view
         self.view.viewport().installEventFilter(self)
         window.installEventFilter(self)
-        window.frame_shown.connect(lambda frame: frame.settled and QTimer.singleShot(0, self.show))
+        window.frame_shown.connect(lambda frame: frame.finished and QTimer.singleShot(0, self.show))
     def show(self):
         panel, canvas = self.window.panel(Hierarchy).tree, self.window.canvas
         index = panel.model.index(0, 0)

@@ -34,7 +34,7 @@ from zarrfs_viewer.saved_views.views import from_json, to_json
 import zarrfs
 from tests.viewer.qt.hierarchies import write_plate
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact, wait_until_opened
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 
 OpenInWindow = Callable[[object], MainWindow]
@@ -178,7 +178,7 @@ def test_the_value_of_an_unreadable_chunk_is_not_copied_and_the_statistics_state
     chunk.write_bytes(b"broken")
     window.open_location(str(tmp_path / "a.zarr"))
     qtbot.waitUntil(
-        lambda: window.canvas.frame is not None and window.canvas.frame.settled, timeout=TIMEOUT_MILLISECONDS
+        lambda: window.canvas.frame is not None and window.canvas.frame.finished, timeout=TIMEOUT_MILLISECONDS
     )
     pane = window.panes.main
 

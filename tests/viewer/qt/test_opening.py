@@ -25,10 +25,10 @@ from zarrfs_viewer.qt.window.credentials_dialog import CredentialsDialog
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
-import zarrfs.foreign.opening as foreign
+import zarrfs.files.recognition as foreign
 from tests.engine.stores.servers import web_server
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact, wait_until_opened
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import StoreError
 

@@ -147,7 +147,7 @@ def test_the_last_pane_shows_a_slab_and_the_borders_move_together(
     window.actions_by_name["linked"].trigger()
     slab = window.panes.side[-1]
     qtbot.waitUntil(
-        lambda: slab.canvas.frame is not None and slab.canvas.frame.exact, timeout=TIMEOUT_MILLISECONDS
+        lambda: slab.canvas.frame is not None and slab.canvas.frame.complete, timeout=TIMEOUT_MILLISECONDS
     )
     assert slab.intent is not None
     assert slab.intent.projection is not None

@@ -61,7 +61,7 @@ def open_both(
 def second_value(second: SecondImage) -> int | None:
     """The value in the middle of the frame of the second image; None while it is not drawn with its own limits."""
     frame = second.frame
-    if frame is None or not frame.exact or frame.state.intent != second.displayed_intent():
+    if frame is None or not frame.complete or frame.state.intent != second.displayed_intent():
         return None
     rows, columns = frame.pixels.shape
     return int(frame.pixels[rows // 2, columns // 2]) & 0xFF

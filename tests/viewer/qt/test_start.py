@@ -18,7 +18,7 @@ from zarrfs_viewer.qt.panels.channels.channels import Channels
 from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
 from zarrfs_viewer.qt.window.application import open_window
 from zarrfs_viewer.qt.window.main_window import MainWindow
-from zarrfs_viewer.state.view_state import ViewIntent, Viewport
+from zarrfs_viewer.state.view_state import DisplaySettings, Viewport
 
 import zarrfs
 from tests.processes import TIMEOUT
@@ -183,7 +183,9 @@ def test_tiles_are_requested_when_the_canvas_has_its_size(
     pipeline = window.panes.main.pipeline
     show = pipeline.show
 
-    def record(image: Image, intent: ViewIntent, viewport: Viewport, overlays: Sequence[Image] = ()) -> None:
+    def record(
+        image: Image, intent: DisplaySettings, viewport: Viewport, overlays: Sequence[Image] = ()
+    ) -> None:
         sizes.append((viewport.width, viewport.height))
         show(image, intent, viewport, overlays)
 

@@ -30,7 +30,7 @@ from zarrfs_viewer.state.view_state import Projection
 
 import zarrfs
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact, wait_until_opened
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.testing import LatencyStore
 
 OpenInWindow = Callable[[object], MainWindow]
@@ -195,7 +195,7 @@ def test_linked_panes_share_position_and_zoom(qtbot: QtBot, open_in_window: Open
     right, below, _slab = window.panes.side
     assert [pane.displayed for pane in window.panes.all] == [(1, 2), (1, 0), (0, 2), (1, 2)]
     qtbot.waitUntil(
-        lambda: all(p.canvas.frame is not None and p.canvas.frame.exact for p in window.panes.all),
+        lambda: all(p.canvas.frame is not None and p.canvas.frame.complete for p in window.panes.all),
         timeout=TIMEOUT_MILLISECONDS,
     )
     # A click in the lower pane selects the slice and the column of the other panes.
@@ -246,7 +246,7 @@ def test_linked_panes_rotate_and_mirror_with_the_main_pane(
         assert device(2, (5, 0, 0))[1] > device(2, (0, 0, 0))[1]
     assert len(seen) == 8
     qtbot.waitUntil(
-        lambda: all(p.canvas.frame is not None and p.canvas.frame.exact for p in window.panes.all),
+        lambda: all(p.canvas.frame is not None and p.canvas.frame.complete for p in window.panes.all),
         timeout=TIMEOUT_MILLISECONDS,
     )
     window.actions_by_name["undo"].trigger()

@@ -27,7 +27,7 @@ from zarrfs_viewer.qt.window.main_window import MainWindow
 import zarrfs
 from tests.processes import TIMEOUT
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact, wait_until_opened
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.errors import StoreError
 from zarrfs.synthetic import make_picture, write_image
 from zarrfs.testing import FailingStore, LatencyStore
@@ -239,13 +239,13 @@ def test_a_corrupt_chunk_is_reported_and_other_chunks_are_displayed(
     chunk = path / "c" / "1" / "1"
     chunk.write_bytes(chunk.read_bytes()[:15])
     with qtbot.waitSignal(
-        window.frame_shown, timeout=TIMEOUT_MILLISECONDS, check_params_cb=lambda frame: frame.settled
+        window.frame_shown, timeout=TIMEOUT_MILLISECONDS, check_params_cb=lambda frame: frame.finished
     ):
         window.open_location(str(path))
     qtbot.waitUntil(lambda: "c/1/1" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
     frame = window.canvas.frame
     assert frame is not None
-    assert not frame.exact
+    assert not frame.complete
     assert (frame.pixels & 0xFF).any()
 
 
@@ -272,7 +272,7 @@ def test_the_event_loop_runs_while_a_chunk_is_read(qtbot: QtBot, window: MainWin
         assert window.canvas.frame is None
     finally:
         with qtbot.waitSignal(
-            window.frame_shown, timeout=TIMEOUT_MILLISECONDS, check_params_cb=lambda frame: frame.exact
+            window.frame_shown, timeout=TIMEOUT_MILLISECONDS, check_params_cb=lambda frame: frame.complete
         ):
             gate.set()
 

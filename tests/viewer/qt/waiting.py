@@ -20,7 +20,7 @@ def is_exact(window: MainWindow) -> bool:
     frame, pane = window.canvas.frame, window.panes.main
     return (
         frame is not None
-        and frame.exact
+        and frame.complete
         and frame.state.intent == window.intent
         and frame.state.viewport == pane.canvas.viewport
     )

@@ -14,7 +14,7 @@ from zarrfs_viewer.display.resolve import plane_key
 from zarrfs_viewer.images.chunk_keys import stored, stored_chunk_shape
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.tile_grid import ALL
-from zarrfs_viewer.state.view_state import ViewIntent, Viewport
+from zarrfs_viewer.state.view_state import DisplaySettings, Viewport
 
 __all__ = ["ChunkGrid", "chunk_grid", "missing_chunks"]
 
@@ -40,7 +40,7 @@ class ChunkGrid:
     dense: bool = False
 
 
-def chunk_grid(image: Image, intent: ViewIntent, viewport: Viewport, level: int) -> ChunkGrid:
+def chunk_grid(image: Image, intent: DisplaySettings, viewport: Viewport, level: int) -> ChunkGrid:
     """Return the visible lines, including those at the border of the image."""
     array = image.levels[level].array
     chunks, stored_chunks = image.levels[level].chunks, stored_chunk_shape(array)
@@ -89,7 +89,7 @@ def _visible_pixels(image: Image, level: int, span: tuple[int, float, float, flo
 
 
 def missing_chunks(
-    image: Image, intent: ViewIntent, viewport: Viewport, level: int, limit: int = 4096
+    image: Image, intent: DisplaySettings, viewport: Viewport, level: int, limit: int = 4096
 ) -> tuple[tuple[float, float, float, float], ...]:
     """Return the rectangles (top, left, bottom, right in data coordinates) of the visible missing chunks, or of
     the missing shards if the array is sharded. If there are several channels, the first one that is drawn is examined.

@@ -21,7 +21,7 @@ from zarrfs_viewer.analysis.statistics import RunningStatistics
 from zarrfs_viewer.display.resolve import plane_key
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.values import component
-from zarrfs_viewer.state.view_state import ChannelSettings, ViewIntent
+from zarrfs_viewer.state.view_state import ChannelSettings, DisplaySettings
 from zarrfs_viewer.streaming.tile_reading import read_parts
 
 __all__ = [
@@ -65,7 +65,7 @@ class Profile:
 
 def line_profile(
     image: Image,
-    intent: ViewIntent,
+    intent: DisplaySettings,
     start: tuple[float, float],
     end: tuple[float, float],
     level: int = 0,
@@ -108,14 +108,14 @@ def pixel_size(image: Image, displayed: tuple[int, int]) -> tuple[str | None, fl
     return row.unit, abs(scale[displayed[0]]), abs(scale[displayed[1]])
 
 
-def _curves(image: Image, intent: ViewIntent) -> list[tuple[ChannelSettings, int | None]]:
+def _curves(image: Image, intent: DisplaySettings) -> list[tuple[ChannelSettings, int | None]]:
     """Return (channel, RGB sample) of each curve. The sample is None if the image is not RGB."""
     if image.rgb_axis is not None:
         return [(intent.channels[0], sample) for sample in range(min(3, image.shape[image.rgb_axis]))]
     return [(channel, None) for channel in intent.channels or (ChannelSettings(label="label"),)]
 
 
-def curve_names(image: Image, intent: ViewIntent) -> tuple[str, ...]:
+def curve_names(image: Image, intent: DisplaySettings) -> tuple[str, ...]:
     """Return the names of the curves of a profile and of the rows of statistics: the channels, or the RGB samples."""
     if image.rgb_axis is not None:
         return ("red", "green", "blue")
@@ -124,7 +124,7 @@ def curve_names(image: Image, intent: ViewIntent) -> tuple[str, ...]:
 
 def _interpolate(
     image: Image,
-    intent: ViewIntent,
+    intent: DisplaySettings,
     channel: ChannelSettings,
     sample: int | None,
     level: int,
@@ -230,7 +230,9 @@ class RoiStatistics:
     unreadable: int = 0
 
 
-def roi_statistics(image: Image, intent: ViewIntent, roi: Roi, level: int = 0) -> Iterator[RoiStatistics]:
+def roi_statistics(
+    image: Image, intent: DisplaySettings, roi: Roi, level: int = 0
+) -> Iterator[RoiStatistics]:
     """Yield the statistics of each channel. Blocks while it is iterated. Raises ZarrError.
 
     The region is read tile by tile, so that the memory does not depend on its size.
@@ -256,7 +258,7 @@ def roi_statistics(image: Image, intent: ViewIntent, roi: Roi, level: int = 0) -
 
 
 def roi_means(
-    image: Image, intent: ViewIntent, roi: Roi, level: int = 0
+    image: Image, intent: DisplaySettings, roi: Roi, level: int = 0
 ) -> tuple[list[float], tuple[int, ...]]:
     """Return the mean of each channel in a region, without NaNs, and its number of pixels in corrupt chunks, which are
     left out, too. The mean of no values is NaN. Blocks. Raises ZarrError.
@@ -278,7 +280,7 @@ def roi_means(
 
 
 def _roi_values(
-    image: Image, intent: ViewIntent, roi: Roi, level: int, channel: ChannelSettings
+    image: Image, intent: DisplaySettings, roi: Roi, level: int, channel: ChannelSettings
 ) -> Iterator[tuple[npt.NDArray[Any] | None, int]]:
     """Yield the values of a region tile by tile, with shape (pixels,) or (pixels, samples), and their number. The
     values of corrupt chunks are None.

@@ -47,7 +47,7 @@ def compare_nodes(
 
 def node_values(node: zarrfs.Array | zarrfs.Group) -> dict[str, str]:
     """Return the properties and attributes of a node as texts by name."""
-    from zarrfs.engine.nodes.summary import array_summary, group_summary
+    from zarrfs.engine.hierarchy.summary import array_summary, group_summary
 
     summary = array_summary(node) if isinstance(node, zarrfs.Array) else group_summary(node)
     attributes = summary.pop("attributes")

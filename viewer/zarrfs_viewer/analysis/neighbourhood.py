@@ -13,7 +13,7 @@ from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.packing import Packing
 from zarrfs_viewer.images.reading import read_plane_region
 from zarrfs_viewer.images.values import time_value, to_display
-from zarrfs_viewer.state.view_state import ViewIntent
+from zarrfs_viewer.state.view_state import DisplaySettings
 
 __all__ = ["Neighbourhood", "read_neighbourhood"]
 
@@ -44,7 +44,7 @@ class Neighbourhood:
 
 
 def read_neighbourhood(
-    image: Image, intent: ViewIntent, row: float, column: float, size: tuple[int, int]
+    image: Image, intent: DisplaySettings, row: float, column: float, size: tuple[int, int]
 ) -> Neighbourhood | None:
     """Read at most ``size`` (rows, columns) values of the first visible channel around a point in data coordinates.
 

@@ -29,7 +29,7 @@ def node_summary(node: zarrfs.Array | zarrfs.Group) -> dict[str, Any]:
     """Return the properties of a node by name, in the order in which they are displayed. Does not access the store."""
     if isinstance(node, zarrfs.Group):
         return {"Group": node.name, "Format": f"Zarr {node.zarr_format}"}
-    from zarrfs.engine.nodes.summary import array_metadata_summary
+    from zarrfs.engine.hierarchy.summary import array_metadata_summary
 
     metadata = array_metadata_summary(node)
     summary: dict[str, Any] = {

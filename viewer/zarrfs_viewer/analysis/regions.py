@@ -24,7 +24,7 @@ from zarrfs_viewer.analysis.measure import (
 from zarrfs_viewer.analysis.shapes import Shape
 from zarrfs_viewer.analysis.statistics import RunningStatistics
 from zarrfs_viewer.images.image import Image
-from zarrfs_viewer.state.view_state import ViewIntent, with_position, with_projection
+from zarrfs_viewer.state.view_state import DisplaySettings, with_position, with_projection
 
 __all__ = [
     "MAX_PIXELS",
@@ -88,12 +88,12 @@ class RegionStatistics:
     unreadable: int = 0
 
 
-def level_for(image: Image, intent: ViewIntent, shape: Shape, level: int) -> int:
+def level_for(image: Image, intent: DisplaySettings, shape: Shape, level: int) -> int:
     """Return the level at which to measure a region: 0, or ``level`` if the region has too many pixels at level 0."""
     return level if _pixel_count(image, intent, shape) > MAX_PIXELS else 0
 
 
-def _pixel_count(image: Image, intent: ViewIntent, shape: Shape) -> float:
+def _pixel_count(image: Image, intent: DisplaySettings, shape: Shape) -> float:
     """Return the number of pixels of the finest level in the part of the bounding rectangle inside of the image."""
     top, left, bottom, right = shape.rect
     rows, columns = (image.shape[axis] for axis in intent.displayed)
@@ -101,7 +101,7 @@ def _pixel_count(image: Image, intent: ViewIntent, shape: Shape) -> float:
 
 
 def measure_region(
-    image: Image, intent: ViewIntent, region: Region, level: int = 0
+    image: Image, intent: DisplaySettings, region: Region, level: int = 0
 ) -> list[RegionStatistics]:
     """Return the statistics of a region on the plane of ``intent``, one entry per channel. Blocks. Raises ZarrError.
 
@@ -161,7 +161,7 @@ def regions_csv(statistics: Sequence[RegionStatistics], position: Sequence[tuple
     return text.getvalue()
 
 
-def profile_axes(image: Image, intent: ViewIntent) -> tuple[int, ...]:
+def profile_axes(image: Image, intent: DisplaySettings) -> tuple[int, ...]:
     """Return the axes along which a profile can be measured: those with a slider, z first, then time."""
     axes = [axis for axis in image.slider_axes if axis not in intent.displayed and image.shape[axis] > 1]
     order = {"z": 0, "t": 1}
@@ -169,7 +169,11 @@ def profile_axes(image: Image, intent: ViewIntent) -> tuple[int, ...]:
 
 
 def axis_profile(
-    image: Image, intent: ViewIntent, shape: Shape, axis: int, is_wanted: Callable[[], bool] = lambda: True
+    image: Image,
+    intent: DisplaySettings,
+    shape: Shape,
+    axis: int,
+    is_wanted: Callable[[], bool] = lambda: True,
 ) -> tuple[Profile, int] | None:
     """Measure the mean of each channel in a shape, for every slice along an axis. Blocks. Raises ZarrError.
 
@@ -204,7 +208,7 @@ def axis_profile(
     ), level
 
 
-def _profile_level(image: Image, intent: ViewIntent, shape: Shape, axis: int) -> int:
+def _profile_level(image: Image, intent: DisplaySettings, shape: Shape, axis: int) -> int:
     if not shape.is_region or shape.kind == "point":
         return 0
     pixels = _pixel_count(image, intent, shape)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from zarrfs_viewer.images.image import Image
-from zarrfs_viewer.state.view_state import ViewIntent, Viewport
+from zarrfs_viewer.state.view_state import DisplaySettings, Viewport
 
 __all__ = [
     "FrameGrid",
@@ -138,7 +138,7 @@ def sampling_steps(strides: tuple[int, int]) -> tuple[int, int]:
 
 
 def frame_grid(
-    image: Image, level: int, intent: ViewIntent, viewport: Viewport, steps: tuple[int, int] = (1, 1)
+    image: Image, level: int, intent: DisplaySettings, viewport: Viewport, steps: tuple[int, int] = (1, 1)
 ) -> FrameGrid:
     """Return the grid of the visible part of a level; it is empty if the level is outside of the viewport.
 

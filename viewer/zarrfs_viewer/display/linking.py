@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from zarrfs_viewer.display.levels import pixel_aspect
 from zarrfs_viewer.images.image import Image
-from zarrfs_viewer.state.view_state import Projection, ViewIntent, Viewport
+from zarrfs_viewer.state.view_state import DisplaySettings, Projection, Viewport
 
 __all__ = ["complementary_slab", "depth_axis", "linked_axes", "linked_orientations", "linked_viewport"]
 
@@ -54,7 +54,7 @@ def linked_orientations(turns: int, mirrored: bool) -> tuple[Orientation, Orient
     return (2, True) if is_reversed_down else (0, False), (0, is_reversed_across)
 
 
-def complementary_slab(image: Image, intent: ViewIntent) -> ViewIntent:
+def complementary_slab(image: Image, intent: DisplaySettings) -> DisplaySettings:
     """Return the intent of the fourth pane: a maximum projection of a slab around the slice.
 
     If the intent already has a projection, the result displays its slice without a projection.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from zarrfs_viewer.images.image import Image
-from zarrfs_viewer.state.view_state import Projection, ViewIntent
+from zarrfs_viewer.state.view_state import DisplaySettings, Projection
 
 __all__ = ["level_map", "match_axes", "translate_intent"]
 
@@ -49,7 +49,7 @@ def _coincide(front: Image, other: Image, front_axis: int, axis: int) -> bool:
     return has_equal_lengths and identity in (first_transform, second_transform)
 
 
-def translate_intent(intent: ViewIntent, front: Image, other: Image) -> ViewIntent | None:
+def translate_intent(intent: DisplaySettings, front: Image, other: Image) -> DisplaySettings | None:
     """Return the intent in the axes and data coordinates of ``other``, or None if it lacks a displayed axis.
 
     Axes that only ``other`` has are at its default position. Channels are not translated.

@@ -10,7 +10,7 @@ from typing import Any
 
 from zarrfs_viewer.display.overlay import level_map, translate_intent
 from zarrfs_viewer.images.image import Image
-from zarrfs_viewer.state.view_state import ViewIntent, Viewport
+from zarrfs_viewer.state.view_state import DisplaySettings, Viewport
 
 __all__ = ["Pairing", "pair"]
 
@@ -25,7 +25,7 @@ class Pairing:
     has the axes and the position of the first intent, in those of the second image.
     """
 
-    intent: ViewIntent
+    intent: DisplaySettings
     rows: tuple[float, float]
     columns: tuple[float, float]
 
@@ -73,7 +73,7 @@ class Pairing:
         return self.rows[0] < 0, self.columns[0] < 0
 
 
-def pair(first: Image, intent: ViewIntent, second: Image) -> Pairing | None:
+def pair(first: Image, intent: DisplaySettings, second: Image) -> Pairing | None:
     """Return the mapping for the displayed axes and position of an intent, or None if an axis is missing."""
     translated = translate_intent(intent, first, second)
     if translated is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zarrfs_viewer.images.image import Image
-from zarrfs_viewer.state.view_state import ViewIntent
+from zarrfs_viewer.state.view_state import DisplaySettings
 
 __all__ = ["moved_axis", "next_positions"]
 
@@ -11,7 +11,7 @@ MAX_STEPS_AHEAD = 3
 """The number of slices that are prefetched while a slider moves. At rest, one slice on each side is prefetched."""
 
 
-def moved_axis(intent: ViewIntent, before: ViewIntent) -> tuple[int, float] | None:
+def moved_axis(intent: DisplaySettings, before: DisplaySettings) -> tuple[int, float] | None:
     """Return (axis, distance) of the slice that moved, or None if no slice or several slices moved."""
     moves = [
         (axis, new - old)
@@ -24,8 +24,8 @@ def moved_axis(intent: ViewIntent, before: ViewIntent) -> tuple[int, float] | No
 def next_positions(
     image: Image,
     level: int,
-    intent: ViewIntent,
-    before: ViewIntent | None = None,
+    intent: DisplaySettings,
+    before: DisplaySettings | None = None,
     next_chunk: bool = True,
 ) -> list[tuple[float, ...]]:
     """Return the positions to prefetch, the most likely first. All are within the image.
@@ -53,7 +53,7 @@ def next_positions(
     return [_replace_entry(intent.position, axis, value) for value in inside]
 
 
-def _resting_axis(image: Image, intent: ViewIntent) -> int | None:
+def _resting_axis(image: Image, intent: DisplaySettings) -> int | None:
     sliders = [a for a in image.slider_axes if a not in intent.displayed and image.shape[a] > 1]
     by_type = {image.axes[axis].type: axis for axis in sliders}
     return by_type.get("space", by_type.get("time", sliders[-1] if sliders else None))

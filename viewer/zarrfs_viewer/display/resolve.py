@@ -23,7 +23,7 @@ from zarrfs_viewer.display.overlay import level_map, translate_intent
 from zarrfs_viewer.display.prefetch import next_positions
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.tile_grid import ALL, PlaneKey, Rank, Slab, TileKey, TileRequest, request_order
-from zarrfs_viewer.state.view_state import ChannelSettings, LabelsSettings, ViewIntent, Viewport
+from zarrfs_viewer.state.view_state import ChannelSettings, DisplaySettings, LabelsSettings, Viewport
 
 __all__ = [
     "DisplayState",
@@ -63,7 +63,7 @@ class DisplayState:
     sorted by priority.
     """
 
-    intent: ViewIntent
+    intent: DisplaySettings
     viewport: Viewport
     image: Image
     level: int
@@ -83,7 +83,7 @@ class DisplayState:
         return any(layer.planes[-1].steps != (1, 1) for layer in self.layers if layer.image is self.image)
 
 
-def plane_key(image: Image, level: int, intent: ViewIntent, channel: int = 0) -> PlaneKey:
+def plane_key(image: Image, level: int, intent: DisplaySettings, channel: int = 0) -> PlaneKey:
     """Return the plane of a level at the position of an intent, computed with the level's physical transform.
 
     The intent is in the axes and data coordinates of ``image``.
@@ -101,7 +101,7 @@ def plane_key(image: Image, level: int, intent: ViewIntent, channel: int = 0) ->
     return PlaneKey(image.uid, level, intent.displayed, tuple(indices), _slab(image, level, intent))
 
 
-def _slab(image: Image, level: int, intent: ViewIntent) -> Slab | None:
+def _slab(image: Image, level: int, intent: DisplaySettings) -> Slab | None:
     projection = intent.projection
     if projection is None or projection.axis in intent.displayed or projection.thickness <= 1:
         return None
@@ -116,7 +116,7 @@ def _slab(image: Image, level: int, intent: ViewIntent) -> Slab | None:
 
 
 def resolve(
-    intent: ViewIntent,
+    intent: DisplaySettings,
     image: Image,
     viewport: Viewport,
     overlays: Sequence[Image] = (),
@@ -167,7 +167,7 @@ def resolve(
     return replace(state, prefetch=_prefetch(state, overlays, positions))
 
 
-def _clipped(intent: ViewIntent, image: Image) -> ViewIntent:
+def _clipped(intent: DisplaySettings, image: Image) -> DisplaySettings:
     """Return the intent with all positions clipped to the image."""
     position = tuple(
         min(max(value, 0.0), float(length - 1)) if math.isfinite(value) else 0.0
@@ -177,7 +177,7 @@ def _clipped(intent: ViewIntent, image: Image) -> ViewIntent:
 
 
 def _layers(
-    intent: ViewIntent, image: Image, overlays: Sequence[Image], level: int, viewport: Viewport
+    intent: DisplaySettings, image: Image, overlays: Sequence[Image], level: int, viewport: Viewport
 ) -> Iterator[Layer]:
     levels = levels_in_use(image, level, intent.displayed)
     for channel in intent.shown_channels:
@@ -197,7 +197,7 @@ def _layers(
 
 
 def _overlay_level(
-    image: Image, overlay: Image, intent: ViewIntent, translated: ViewIntent, viewport: Viewport
+    image: Image, overlay: Image, intent: DisplaySettings, translated: DisplaySettings, viewport: Viewport
 ) -> int:
     """Return the level of an overlay for a viewport in the data coordinates of the front image."""
     row_zoom, zoom = _zooms(image, overlay, intent.displayed, translated.displayed, viewport)
@@ -219,7 +219,9 @@ def _zooms(
     return row_zoom, column_zoom
 
 
-def _sampled(layer: Layer, intent: ViewIntent, front: Image, viewport: Viewport, max_nbytes: float) -> Layer:
+def _sampled(
+    layer: Layer, intent: DisplaySettings, front: Image, viewport: Viewport, max_nbytes: float
+) -> Layer:
     """Return the layer with steps in its target plane, if its visible tiles are larger than the limit."""
     image, plane = layer.image, layer.planes[-1]
     ends = []

@@ -7,12 +7,12 @@ from zarrfs_viewer.export.writers import ExportRegion
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.rendering.compose import Pixels
 from zarrfs_viewer.rendering.renderer import Frame, complete_frame
-from zarrfs_viewer.state.view_state import ViewIntent, Viewport, with_level_lock
+from zarrfs_viewer.state.view_state import DisplaySettings, Viewport, with_level_lock
 
 __all__ = ["render_region", "render_view"]
 
 
-def render_region(region: ExportRegion, intent: ViewIntent, overlays: tuple[Image, ...] = ()) -> Pixels:
+def render_region(region: ExportRegion, intent: DisplaySettings, overlays: tuple[Image, ...] = ()) -> Pixels:
     """Return the picture of a region's displayed plane, with one pixel per pixel of the level. Blocks. Raises
     ZarrError.
     """
@@ -33,7 +33,7 @@ def render_region(region: ExportRegion, intent: ViewIntent, overlays: tuple[Imag
 
 def render_view(
     image: Image,
-    intent: ViewIntent,
+    intent: DisplaySettings,
     viewport: Viewport,
     overlays: tuple[Image, ...] = (),
     skip_corrupt: bool = False,

@@ -28,7 +28,7 @@ from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.reading import projected_dtype, read_projection
 from zarrfs_viewer.images.tile_grid import Slab
 from zarrfs_viewer.images.values import to_display
-from zarrfs_viewer.state.view_state import ChannelSettings, ViewIntent
+from zarrfs_viewer.state.view_state import ChannelSettings, DisplaySettings
 
 __all__ = [
     "Cancelled",
@@ -66,7 +66,7 @@ class ExportRegion:
     def visible(
         cls,
         image: Image,
-        intent: ViewIntent,
+        intent: DisplaySettings,
         rect: tuple[float, float, float, float],
         level: int,
         ranges: Mapping[int, tuple[float, float]] | None = None,

@@ -20,7 +20,7 @@ from zarrfs_viewer.images.open_image import image_from_array, image_from_multisc
 from zarrfs_viewer.images.reading import SourceArray
 from zarrfs_viewer.images.values import is_displayable
 from zarrfs_viewer.locations import display_name
-from zarrfs_viewer.state.view_state import LabelsSettings, ViewIntent
+from zarrfs_viewer.state.view_state import DisplaySettings, LabelsSettings
 
 __all__ = [
     "Dataset",
@@ -252,7 +252,7 @@ def _join(*parts: str) -> str:
     return "/".join(part.strip("/") for part in parts if part.strip("/"))
 
 
-def initial_intent(image: Image, labels: int | None = None) -> ViewIntent:
+def initial_intent(image: Image, labels: int | None = None) -> DisplaySettings:
     """Return the initial settings of an image: its default axes, position and channels, and its overlays.
 
     ``labels`` is the number of label images, by default the number that the image lists. A label image is its
@@ -260,7 +260,7 @@ def initial_intent(image: Image, labels: int | None = None) -> ViewIntent:
     """
     count = len(image.labels) if labels is None else labels
     own = (LabelsSettings(index=0, opacity=1.0),) if image.kind == "labels" else ()
-    return ViewIntent(
+    return DisplaySettings(
         displayed=image.default_displayed,
         position=image.default_position,
         channels=image.channels,

@@ -24,10 +24,10 @@ __all__ = [
 ]
 
 ENGINE_MODULES = (
-    "zarrfs.foreign.opening",
-    "zarrfs.engine.open",
-    "zarrfs.engine.nodes.summary",
-    "zarrfs.engine.io.native_reading",
+    "zarrfs.files.recognition",
+    "zarrfs.api.open",
+    "zarrfs.engine.hierarchy.summary",
+    "zarrfs.engine.read.native_reading",
 )
 
 FREQUENT_DECODERS = ("blosc", "zstd")
@@ -47,8 +47,8 @@ def import_engine() -> None:
     """
     for name in ENGINE_MODULES:
         import_module(name)
-    from zarrfs.engine.codecs.libraries import import_library
     from zarrfs.engine.native.library import native_library
+    from zarrfs.libraries import import_library
 
     library = native_library()
     if library is None:
@@ -85,7 +85,7 @@ def open_with_credentials(location: str | Store, path: str) -> Any:
 
     If the server refused a request, the error states how to enter credentials.
     """
-    from zarrfs.foreign.opening import open_node  # the engine takes long to import
+    from zarrfs.files.recognition import open_node  # the engine takes long to import
 
     options = find_options(location)
     try:
@@ -116,7 +116,7 @@ def open_first_image(dataset: Dataset, path: str | None, as_labels: bool = False
         image, labels, problems = open_with_labels(dataset, path, as_labels)
     except ZarrError as error:
         return dataset, None, (), dataset.problems or (str(error),)
-    from zarrfs.engine.nodes.unfinished import unfinished_note  # the engine takes long to import
+    from zarrfs.engine.hierarchy.unfinished import unfinished_note  # the engine takes long to import
 
     node = dataset.node
     note = unfinished_note(node) if isinstance(node, zarrfs.Array | zarrfs.Group) else None

@@ -146,14 +146,14 @@ def expect_reads(array: SourceArray, plane: PlaneKey, rows: slice, columns: slic
 
     Has no effect on arrays that do not cache their chunks.
     """
+    from zarrfs.engine.array_context import ArrayContext
     from zarrfs.engine.indexing.selections import basic_selection  # the engine takes long to import
-    from zarrfs.engine.io.planning import cache_on_next_read
-    from zarrfs.engine.io.storage import ArrayStorage
+    from zarrfs.engine.read.planning import cache_on_next_read
 
     source = stored_array(array)
     added_axes = len(array.shape) - len(source.shape)
     storage = getattr(source, "storage", None)
-    if plane.slab is None and isinstance(storage, ArrayStorage):
+    if plane.slab is None and isinstance(storage, ArrayContext):
         selection: list[Any] = [slice(None) if index == ALL else index for index in plane.indices]
         selection[plane.displayed[0]], selection[plane.displayed[1]] = level_slices(plane, rows, columns)
         cache_on_next_read(storage, basic_selection(tuple(selection[added_axes:]), source.shape))

@@ -54,7 +54,7 @@ class StoredDocuments:
 
 def _document_keys(node: zarrfs.Array | zarrfs.Group) -> list[str]:
     from zarrfs.engine.formats import api as formats  # the engine takes long to import
-    from zarrfs.engine.locations import METADATA_NAMES
+    from zarrfs.engine.stores.locations import METADATA_NAMES
 
     names = formats.features(node.zarr_format).determining_documents or METADATA_NAMES
     return [f"{node.path}/{name}" if node.path else name for name in names]

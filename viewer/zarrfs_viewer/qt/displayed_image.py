@@ -18,8 +18,8 @@ from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.locations import within
 from zarrfs_viewer.saved_views.views import View, fitted_intent
 from zarrfs_viewer.state.view_state import (
+    DisplaySettings,
     LabelsSettings,
-    ViewIntent,
     Viewport,
     with_appearance,
     with_channel,
@@ -78,7 +78,7 @@ class DisplayedImage(QObject):
         self.image: Image | None = None
         self.overlays: tuple[Image, ...] = ()
         self.added: tuple[tuple[str, str], ...] = ()
-        self.intent: ViewIntent | None = None
+        self.intent: DisplaySettings | None = None
         self.pending_viewport: Viewport | None = None
         self.find_settings: Callable[[str, str], View | None] = lambda location, image: None
         self.find_limits: Callable[[Dataset | None], Sequence[tuple[float, float] | None]] = lambda dataset: ()
@@ -158,7 +158,7 @@ class DisplayedImage(QObject):
         self._set_image(image, overlays, intent)
         self.show_message("  ".join(warnings), bool(warnings))
 
-    def remembered(self, location: str, image: Image, initial: ViewIntent) -> ViewIntent:
+    def remembered(self, location: str, image: Image, initial: DisplaySettings) -> DisplaySettings:
         """Return the settings that the image had when it was displayed last, or the initial ones.
 
         ``location`` is that of the dataset to which the image belongs.
@@ -169,7 +169,9 @@ class DisplayedImage(QObject):
         except ZarrError:
             return initial  # the image has other axes or channels since then
 
-    def _set_image(self, image: Image | None, overlays: tuple[Image, ...], intent: ViewIntent | None) -> None:
+    def _set_image(
+        self, image: Image | None, overlays: tuple[Image, ...], intent: DisplaySettings | None
+    ) -> None:
         self.image, self.overlays, self.intent, self.added = image, overlays, intent, ()
         self.image_changed.emit()
         self._emit_changes(None, intent)
@@ -191,7 +193,7 @@ class DisplayedImage(QObject):
 
     @property
     def label_images(self) -> tuple[Image, ...]:
-        """The label images in the order of ``ViewIntent.labels``: the image itself if it is one, then the overlays."""
+        """The label images, ordered as ``DisplaySettings.labels``: the image itself if it is one, then the overlays."""
         own = (self.image,) if self.image is not None and self.image.kind == "labels" else ()
         return own + self.overlays
 
@@ -222,7 +224,7 @@ class DisplayedImage(QObject):
 
     # -- the intent --------------------------------------------------------------------------------------------
 
-    def change(self, intent: ViewIntent) -> None:
+    def change(self, intent: DisplaySettings) -> None:
         """Replace the display settings of the image. Does nothing without an image or if they are equal."""
         previous = self.intent
         if previous is None or previous == intent:
@@ -230,7 +232,7 @@ class DisplayedImage(QObject):
         self.intent = intent
         self._emit_changes(previous, intent)
 
-    def _emit_changes(self, previous: ViewIntent | None, intent: ViewIntent | None) -> None:
+    def _emit_changes(self, previous: DisplaySettings | None, intent: DisplaySettings | None) -> None:
         """Emit the signals of the parts of the intent that differ; of all parts without one of both."""
         for name, signal in (
             ("displayed", self.axes_changed),

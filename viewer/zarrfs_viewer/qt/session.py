@@ -28,7 +28,7 @@ from zarrfs_viewer.qt.displayed_image import DisplayedImage
 from zarrfs_viewer.qt.support.steps import Steps
 from zarrfs_viewer.qt.support.worker import Worker
 from zarrfs_viewer.saved_views.views import View, from_link
-from zarrfs_viewer.state.view_state import LabelsSettings, ViewIntent, Viewport
+from zarrfs_viewer.state.view_state import DisplaySettings, LabelsSettings, Viewport
 from zarrfs_viewer.streaming.streamer import TileStreamer
 
 __all__ = ["Session"]
@@ -301,7 +301,9 @@ class Session(DisplayedImage):
             self.show_message(reason, is_warning)
             self.failed.emit(reason)
 
-    def _set_image(self, image: Image | None, overlays: tuple[Image, ...], intent: ViewIntent | None) -> None:
+    def _set_image(
+        self, image: Image | None, overlays: tuple[Image, ...], intent: DisplaySettings | None
+    ) -> None:
         self._steps.cancel()
         if self.image is not None:
             self.streamer.forget(self.image)

@@ -16,7 +16,7 @@ from zarrfs_viewer.display.resolve import plane_key
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.tile_grid import PlaneKey
 from zarrfs_viewer.images.values import component, unsigned_offsets
-from zarrfs_viewer.state.view_state import ChannelSettings, ViewIntent
+from zarrfs_viewer.state.view_state import ChannelSettings, DisplaySettings
 from zarrfs_viewer.streaming.tile_reading import read_intact
 
 __all__ = ["Histogram", "auto_limits", "channel_values", "histogram", "rgb_limits"]
@@ -159,7 +159,7 @@ def _percentiles(values: npt.NDArray[Any], low: float, high: float) -> tuple[flo
 def channel_values(
     image: Image,
     channel: ChannelSettings,
-    intent: ViewIntent,
+    intent: DisplaySettings,
     volume: bool = False,
     max_pixels: int = 1 << 20,
 ) -> npt.NDArray[Any]:
@@ -199,7 +199,7 @@ def channel_values(
     return np.concatenate(planes)
 
 
-def _depth_axes(image: Image, intent: ViewIntent) -> tuple[int, ...]:
+def _depth_axes(image: Image, intent: DisplaySettings) -> tuple[int, ...]:
     return tuple(
         axis
         for axis in image.slider_axes

@@ -17,7 +17,7 @@ from zarrfs_viewer.display.resolve import DisplayState, resolve
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.tile_grid import TileKey, TileRequest
 from zarrfs_viewer.rendering.renderer import Frame, FrameRenderer
-from zarrfs_viewer.state.view_state import ViewIntent, Viewport
+from zarrfs_viewer.state.view_state import DisplaySettings, Viewport
 from zarrfs_viewer.streaming.streamer import TileError, TileStreamer
 
 __all__ = ["Frame", "ViewPipeline"]
@@ -31,7 +31,7 @@ MAX_PICTURE_FRACTION = 0.25
 """The part of the tile cache that the visible tiles of one pane may use: visible tiles are not evicted, and four linked
 panes may be displayed."""
 
-DisplayRequest = tuple[Image, ViewIntent, Viewport, tuple[Image, ...]]
+DisplayRequest = tuple[Image, DisplaySettings, Viewport, tuple[Image, ...]]
 
 
 @dataclass
@@ -90,7 +90,7 @@ class ViewPipeline:
         self._thread.start()
 
     def show(
-        self, image: Image, intent: ViewIntent, viewport: Viewport, overlays: Sequence[Image] = ()
+        self, image: Image, intent: DisplaySettings, viewport: Viewport, overlays: Sequence[Image] = ()
     ) -> None:
         """Replace the display request. Does not block; call it for every change."""
         with self._lock:

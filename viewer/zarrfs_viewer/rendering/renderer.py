@@ -40,16 +40,16 @@ class Frame:
     """One picture, to be drawn at ``grid.rect`` (data coordinates).
 
     ``pixels`` are 0xAARRGGBB, 0 where no tile has been read. They are not modified after the frame is created.
-    ``exact`` means that all tiles of the target level are complete. ``settled`` means that no further frame
-    follows: the frame is exact, or the missing tiles have failed. ``errors`` are the errors of its tiles.
+    ``complete`` means that all tiles of the target level are complete. ``finished`` means that no further frame
+    follows: the frame is complete, or the missing tiles have failed. ``errors`` are the errors of its tiles.
     ``channels`` are the drawn channels with the limits that were used, including automatic ones.
     """
 
     pixels: Pixels
     grid: FrameGrid
     state: DisplayState
-    exact: bool
-    settled: bool
+    complete: bool
+    finished: bool
     channels: tuple[ChannelSettings, ...] = ()
     errors: tuple[TileError, ...] = ()
 
@@ -78,7 +78,7 @@ class FrameRenderer:
     def render(
         self, state: DisplayState, fetch: Fetch, settled: bool = False, failures: Failures = _no_failures
     ) -> Frame | None:
-        """Return the frame, or None if no tile is cached yet and the request is not ``settled``.
+        """Return the frame, or None if no tile is cached yet and the request is not ``finished``.
 
         ``fetch`` returns a cached tile or None. ``failures`` returns the errors of the state's tiles. It is called
         before and after sampling: a tile that arrives during sampling may add an error, and a retry that starts

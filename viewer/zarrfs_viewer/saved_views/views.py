@@ -20,7 +20,13 @@ from zarrfs.engine.stores.regular_files import check_regular_file
 from zarrfs.errors import MetadataError
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.saved_views.fields import Fields
-from zarrfs_viewer.state.view_state import ChannelSettings, LabelsSettings, Projection, ViewIntent, Viewport
+from zarrfs_viewer.state.view_state import (
+    ChannelSettings,
+    DisplaySettings,
+    LabelsSettings,
+    Projection,
+    Viewport,
+)
 
 __all__ = [
     "View",
@@ -49,7 +55,7 @@ class View:
     name: str
     location: str
     image: str
-    intent: ViewIntent
+    intent: DisplaySettings
     viewport: Viewport | None = None
 
 
@@ -93,7 +99,7 @@ def from_json(document: Any) -> View:
     )
 
 
-def _intent(fields: Fields) -> ViewIntent:
+def _intent(fields: Fields) -> DisplaySettings:
     projection = fields.optional("projection")
     position = fields.numbers("position")
     displayed = fields.integers("displayed", 2)
@@ -101,7 +107,7 @@ def _intent(fields: Fields) -> ViewIntent:
         raise fields.error(
             "displayed", f"expected two different axes below {len(position)}, found {displayed}"
         )
-    return ViewIntent(
+    return DisplaySettings(
         displayed=(displayed[0], displayed[1]),
         position=position,
         channels=tuple(_channel(item) for item in fields.items("channels")),
@@ -224,7 +230,7 @@ def save_views(file: Path, views: tuple[View, ...]) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def fitted_intent(view: View, image: Image, initial: ViewIntent) -> ViewIntent:
+def fitted_intent(view: View, image: Image, initial: DisplaySettings) -> DisplaySettings:
     """Return the intent of a view, adapted to the opened image. ``initial`` is the image's initial intent.
 
     Positions are clipped to the image. Label images and a pyramid level that no longer exist are dropped. Raises

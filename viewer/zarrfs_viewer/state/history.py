@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import fields, replace
 
-from zarrfs_viewer.state.view_state import ViewIntent
+from zarrfs_viewer.state.view_state import DisplaySettings
 
 __all__ = ["History"]
 
@@ -27,10 +27,10 @@ class History:
     """
 
     def __init__(self) -> None:
-        self._undo: list[tuple[ViewIntent, Hashable]] = []
-        self._redo: list[tuple[ViewIntent, Hashable]] = []
+        self._undo: list[tuple[DisplaySettings, Hashable]] = []
+        self._redo: list[tuple[DisplaySettings, Hashable]] = []
         self.others: Hashable = ()
-        self._current: ViewIntent | None = None
+        self._current: DisplaySettings | None = None
         self._last_change: frozenset[str] = frozenset()
         self._last_time = 0.0
 
@@ -42,13 +42,13 @@ class History:
     def can_redo(self) -> bool:
         return bool(self._redo)
 
-    def clear(self, current: ViewIntent | None, others: Hashable = ()) -> None:
+    def clear(self, current: DisplaySettings | None, others: Hashable = ()) -> None:
         """Forget all steps: another image is displayed."""
         self._undo.clear()
         self._redo.clear()
         self._current, self._last_change, self.others = current, frozenset(), others
 
-    def record(self, intent: ViewIntent, time: float, others: Hashable = ()) -> None:
+    def record(self, intent: DisplaySettings, time: float, others: Hashable = ()) -> None:
         """Add a change at a time in seconds. What is equal to the current state is ignored."""
         current, self._current = self._current, intent
         others_before, self.others = self.others, others
@@ -68,17 +68,17 @@ class History:
             del self._undo[:-MAX_STEPS]
         self._redo.clear()
 
-    def undo(self) -> ViewIntent | None:
+    def undo(self) -> DisplaySettings | None:
         """Return the settings before the last step and set ``others`` to its value then; None if there is no step."""
         return self._move(self._undo, self._redo)
 
-    def redo(self) -> ViewIntent | None:
+    def redo(self) -> DisplaySettings | None:
         """Return the settings after the step that was undone last and set ``others``; None if there is no step."""
         return self._move(self._redo, self._undo)
 
     def _move(
-        self, source: list[tuple[ViewIntent, Hashable]], target: list[tuple[ViewIntent, Hashable]]
-    ) -> ViewIntent | None:
+        self, source: list[tuple[DisplaySettings, Hashable]], target: list[tuple[DisplaySettings, Hashable]]
+    ) -> DisplaySettings | None:
         if not source or self._current is None:
             return None
         target.append((self._current, self.others))
@@ -87,9 +87,9 @@ class History:
         return self._current
 
 
-def _changed(old: ViewIntent, new: ViewIntent) -> Iterator[str]:
+def _changed(old: DisplaySettings, new: DisplaySettings) -> Iterator[str]:
     """Yield the names of the settings that differ, with the numbers of channels and label images."""
-    for entry in fields(ViewIntent):
+    for entry in fields(DisplaySettings):
         before, after = getattr(old, entry.name), getattr(new, entry.name)
         if before == after:
             continue
@@ -102,7 +102,7 @@ def _changed(old: ViewIntent, new: ViewIntent) -> Iterator[str]:
                     yield f"{entry.name} {number} {part.name}"
 
 
-def _with_limits_of(old: ViewIntent, new: ViewIntent) -> ViewIntent:
+def _with_limits_of(old: DisplaySettings, new: DisplaySettings) -> DisplaySettings:
     """Return ``old`` with the limits of ``new`` in channels without limits."""
     if len(old.channels) != len(new.channels):
         return old

@@ -18,11 +18,11 @@ __all__ = [
     "FIT_MARGIN",
     "ChannelSettings",
     "Component",
+    "DisplaySettings",
     "LabelsSettings",
     "Projection",
     "ProjectionMode",
     "Rgb",
-    "ViewIntent",
     "Viewport",
     "cropped",
     "fit",
@@ -102,7 +102,7 @@ class Projection:
 
 
 @dataclass(frozen=True)
-class ViewIntent:
+class DisplaySettings:
     """The user's settings for one pane.
 
     ``displayed`` is (row axis, column axis). ``position`` has one entry per axis of the image, in data
@@ -181,14 +181,14 @@ class Viewport:
 # -- updates of the intent ----------------------------------------------------------------------------------
 
 
-def with_position(intent: ViewIntent, axis: int, value: float) -> ViewIntent:
+def with_position(intent: DisplaySettings, axis: int, value: float) -> DisplaySettings:
     """Set the position of the slice (or of the cross-hair) along one axis."""
     position = list(intent.position)
     position[axis] = float(value)
     return replace(intent, position=tuple(position))
 
 
-def with_displayed(intent: ViewIntent, row_axis: int, column_axis: int) -> ViewIntent:
+def with_displayed(intent: DisplaySettings, row_axis: int, column_axis: int) -> DisplaySettings:
     """Set the displayed axes. A projection along one of them is removed. Raises ValueError if the axes are equal."""
     if row_axis == column_axis:
         raise ValueError(f"axis {row_axis} is given for rows and columns; choose two different axes")
@@ -198,7 +198,9 @@ def with_displayed(intent: ViewIntent, row_axis: int, column_axis: int) -> ViewI
     return replace(intent, displayed=(row_axis, column_axis), projection=projection)
 
 
-def with_appearance(intent: ViewIntent, other: ViewIntent, keep_limits: bool = True) -> ViewIntent:
+def with_appearance(
+    intent: DisplaySettings, other: DisplaySettings, keep_limits: bool = True
+) -> DisplaySettings:
     """Copy the colours, the contrast and the visibility of channels and labels from another intent.
 
     Channels are matched by their position in the list. A channel whose label or field differs is not changed. Without
@@ -228,12 +230,12 @@ def with_appearance(intent: ViewIntent, other: ViewIntent, keep_limits: bool = T
     )
 
 
-def with_place(intent: ViewIntent, other: ViewIntent) -> ViewIntent:
+def with_place(intent: DisplaySettings, other: DisplaySettings) -> DisplaySettings:
     """Copy the displayed axes, the position and the projection from the intent of an image with the same axes."""
     return replace(intent, displayed=other.displayed, position=other.position, projection=other.projection)
 
 
-def with_limits(intent: ViewIntent, limits: Sequence[tuple[float, float] | None]) -> ViewIntent:
+def with_limits(intent: DisplaySettings, limits: Sequence[tuple[float, float] | None]) -> DisplaySettings:
     """Set the contrast limits of the channels; None keeps those of a channel.
 
     Limits of another number of channels are ignored.
@@ -246,7 +248,7 @@ def with_limits(intent: ViewIntent, limits: Sequence[tuple[float, float] | None]
     )
 
 
-def with_channel(intent: ViewIntent, number: int, **changes: object) -> ViewIntent:
+def with_channel(intent: DisplaySettings, number: int, **changes: object) -> DisplaySettings:
     """Change fields of the channel at ``number`` in ``intent.channels``."""
     channels = list(intent.channels)
     channels[number] = replace(channels[number], **changes)  # type: ignore[arg-type]
@@ -254,8 +256,8 @@ def with_channel(intent: ViewIntent, number: int, **changes: object) -> ViewInte
 
 
 def with_edited_channels(
-    intent: ViewIntent, before: Sequence[ChannelSettings], after: Sequence[ChannelSettings]
-) -> ViewIntent:
+    intent: DisplaySettings, before: Sequence[ChannelSettings], after: Sequence[ChannelSettings]
+) -> DisplaySettings:
     """Return the intent with those channel settings replaced that an edit of the metadata has changed.
 
     ``before`` and ``after`` are the initial settings of the old and the new metadata. A setting that is equal in both
@@ -271,19 +273,19 @@ def with_edited_channels(
     return replace(intent, channels=tuple(channels))
 
 
-def with_labels(intent: ViewIntent, number: int, **changes: object) -> ViewIntent:
+def with_labels(intent: DisplaySettings, number: int, **changes: object) -> DisplaySettings:
     """Change fields of the labels overlay at ``number`` in ``intent.labels``."""
     labels = list(intent.labels)
     labels[number] = replace(labels[number], **changes)  # type: ignore[arg-type]
     return replace(intent, labels=tuple(labels))
 
 
-def with_level_lock(intent: ViewIntent, level: int | None) -> ViewIntent:
+def with_level_lock(intent: DisplaySettings, level: int | None) -> DisplaySettings:
     """Fix the pyramid level, or with None select it by the zoom."""
     return replace(intent, level_lock=level)
 
 
-def with_projection(intent: ViewIntent, projection: Projection | None) -> ViewIntent:
+def with_projection(intent: DisplaySettings, projection: Projection | None) -> DisplaySettings:
     """Set the projection; None displays a single slice."""
     return replace(intent, projection=projection)
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding, Separator, V2Keys
+from zarrfs.engine.chunks.chunk_key_encodings import ChunkKeyEncoding, Separator, V2Keys
 from zarrfs.engine.formats.base import Format, NodeKeys, NodeKind
 from zarrfs.engine.formats.dimension_names import attributes_with_names, dimension_names_from_attributes
 from zarrfs.engine.formats.draft2019_arrays import DraftKeys, array_document, check_extensions, parse_array

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from zarrfs.engine.chunking.chunk_grids import RegularGrid, check_chunk_shape
-from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding, Coords, Separator, V2Keys
+from zarrfs.engine.chunks.chunk_grids import RegularGrid, check_chunk_shape
+from zarrfs.engine.chunks.chunk_key_encodings import ChunkKeyEncoding, Coords, Separator, V2Keys
 from zarrfs.engine.dtypes import DataType, data_type_from_numpy, data_type_from_v2, fill_from_v2, fill_to_v2
 from zarrfs.engine.formats.byte_order import stored_data_type
 from zarrfs.engine.formats.dimension_names import attributes_with_names, dimension_names_from_attributes

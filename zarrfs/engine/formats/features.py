@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from zarrfs.engine.chunking.chunk_key_encodings import Separator
+from zarrfs.engine.chunks.chunk_key_encodings import Separator
 
 __all__ = ["ZARR_DOCUMENTS", "FormatFeatures"]
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-from zarrfs.engine.chunking.chunk_grids import RegularGrid, check_chunk_shape
-from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding, Coords, DefaultKeys, V2Keys
+from zarrfs.engine.chunks.chunk_grids import RegularGrid, check_chunk_shape
+from zarrfs.engine.chunks.chunk_key_encodings import ChunkKeyEncoding, Coords, DefaultKeys, V2Keys
 from zarrfs.engine.codecs.array_to_array.transpose import TransposeCodec
 from zarrfs.engine.codecs.array_to_bytes.bytes import BytesCodec
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, ChunkSpec, Codec

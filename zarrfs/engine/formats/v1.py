@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from zarrfs.engine.chunking.chunk_grids import RegularGrid, check_chunk_shape
-from zarrfs.engine.chunking.chunk_key_encodings import V2Keys
+from zarrfs.engine.chunks.chunk_grids import RegularGrid, check_chunk_shape
+from zarrfs.engine.chunks.chunk_key_encodings import V2Keys
 from zarrfs.engine.dtypes import data_type_from_v2, fill_from_v2
 from zarrfs.engine.formats.base import Format, NodeKind
 from zarrfs.engine.formats.features import ZARR_DOCUMENTS, FormatFeatures

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from zarrfs.engine.chunking.chunk_key_encodings import Separator, V2Keys
+from zarrfs.engine.chunks.chunk_key_encodings import Separator, V2Keys
 from zarrfs.engine.codecs.registry import check_element_type
 from zarrfs.engine.dtypes import ELEMENT_TYPES, DataType
 from zarrfs.engine.formats.array_templates import ArrayTemplates

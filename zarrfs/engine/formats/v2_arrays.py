@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from zarrfs.engine.chunking.chunk_grids import RegularGrid, check_chunk_shape
-from zarrfs.engine.chunking.chunk_key_encodings import Separator, V2Keys
+from zarrfs.engine.chunks.chunk_grids import RegularGrid, check_chunk_shape
+from zarrfs.engine.chunks.chunk_key_encodings import Separator, V2Keys
 from zarrfs.engine.dtypes import (
     DataType,
     data_type_from_v2,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from zarrfs.engine.chunking.chunk_grids import chunk_grid_from_json, chunk_grid_to_json
-from zarrfs.engine.chunking.chunk_key_encodings import (
+from zarrfs.engine.chunks.chunk_grids import chunk_grid_from_json, chunk_grid_to_json
+from zarrfs.engine.chunks.chunk_key_encodings import (
     chunk_key_encoding_from_json,
     chunk_key_encoding_to_json,
 )

@@ -18,7 +18,6 @@ from zarrfs.engine.codecs.bytes_to_bytes.blosc import SHUFFLES, BloscCodec
 from zarrfs.engine.codecs.bytes_to_bytes.crc32c import Crc32cCodec
 from zarrfs.engine.codecs.bytes_to_bytes.gzip import GzipCodec
 from zarrfs.engine.codecs.bytes_to_bytes.zstd import ZstdCodec
-from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.codecs.numcodecs.bytes import Lz4Codec, NumcodecsBytesCodec, ZlibCodec
 from zarrfs.engine.native.library import SAMPLE, NativeLibrary, describe, native_library
 from zarrfs.engine.native.structures import DECODERS
@@ -28,6 +27,7 @@ from zarrfs.engine.native.write_structures import (
     StepOptionsStructure,
     WriteStructure,
 )
+from zarrfs.libraries import import_library
 
 __all__ = ["NativeWriter", "describe_executor", "native_writer"]
 

@@ -19,9 +19,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.native.build import LIBRARY_NAME
 from zarrfs.engine.native.structures import DECODERS, STRUCTURES, VERSION, FunctionsStructure, ReadStructure
+from zarrfs.libraries import import_library
 
 __all__ = [
     "DISABLING_VARIABLE",

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from zarrfs.engine.native.library import NativeLibrary, native_library
 from zarrfs.engine.stores.base import Usage
-from zarrfs.engine.stores.local_files import read_at
+from zarrfs.engine.stores.local.files import read_at
 from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
 
 __all__ = ["MAX_ENTRIES", "ScannedMember", "scan_members"]

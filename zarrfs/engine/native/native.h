@@ -1,6 +1,6 @@
 /* Native execution of the reads of local, regularly chunked arrays.
  *
- * The caller (structures.py and zarrfs/engine/io/native_reading.py) describes a read in a struct zarrfs_read. The
+ * The caller (structures.py and zarrfs/engine/read/native_reading.py) describes a read in a struct zarrfs_read. The
  * functions here perform it without the Python interpreter. They report each stored value that they cannot read, for
  * whatever reason, in the array `unread`. The caller reads those values with the Python executor, which supports
  * everything and produces the error messages. Nothing here therefore distinguishes "corrupt" from "not supported".

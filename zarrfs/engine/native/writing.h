@@ -1,8 +1,8 @@
 /* Native execution of the writes of local, regularly chunked arrays.
  *
- * The caller (write_structures.py and zarrfs/engine/io/native_writing.py) describes a write in a struct zarrfs_write
+ * The caller (write_structures.py and zarrfs/engine/write/native_writing.py) describes a write in a struct zarrfs_write
  * and holds the locks of the chunks while they are written. Each value is written to a temporary file, which is renamed
- * over the target, as in zarrfs/engine/stores/local.py. Values that cannot be written, for whatever reason, are
+ * over the target, as in zarrfs/engine/stores/local/store.py. Values that cannot be written, for whatever reason, are
  * reported; their old files are unchanged and no temporary file is left. The caller writes them with the Python
  * executor, which supports everything and produces the error messages. The files have the same bytes as those that the
  * Python executor writes.

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Hashable, Iterator, Sequence
 from typing import Any
 
 from zarrfs.engine.stores.base import DOCUMENT_NAMES, Buffer, ByteRange, Listing, Store, check_key
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import list_keys
 from zarrfs.errors import ServerError, StoreError
 

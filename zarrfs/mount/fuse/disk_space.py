@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from zarrfs.engine.stores.base import Store
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 
 __all__ = ["disk_space", "local_store", "unwrapped"]

@@ -1,4 +1,4 @@
-"""Exceptions as error numbers of the operating system, and the log of errors."""
+"""The error for an operation that the mount refuses."""
 
 from __future__ import annotations
 
@@ -18,9 +18,17 @@ from zarrfs.errors import (
     describe_error,
 )
 from zarrfs.logs import logger
-from zarrfs.mount.fuse.refusal import RefusedError
 
-__all__ = ["ErrorLog", "error_number", "errors_to_errno", "os_error"]
+__all__ = ["ErrorLog", "RefusedError", "error_number", "errors_to_errno", "os_error"]
+
+
+class RefusedError(ZarrError):
+    """A program requests a change that the mount does not support. ``number`` is the error number for the program."""
+
+    def __init__(self, message: str, number: int) -> None:
+        super().__init__(message)
+        self.number = number
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 

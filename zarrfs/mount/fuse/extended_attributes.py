@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.summary import array_metadata_summary, group_metadata_summary, json_safe
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.hierarchy.summary import array_metadata_summary, group_metadata_summary, json_safe
 from zarrfs.mount.tree.entries import Entry
 
 __all__ = ["XATTR_PREFIX", "extended_attributes"]

@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.group.group import Group
 from zarrfs.errors import ZarrError
 
 __all__ = ["DirectoryEntry", "LazyEntry", "OpenDirectory"]

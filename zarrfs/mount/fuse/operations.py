@@ -11,8 +11,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NoReturn
 
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.group.group import Group
+from zarrfs.files.content.blocks import BlockPool
+from zarrfs.files.content.freshness import REVALIDATION_SECONDS
+from zarrfs.files.content.open_files import OpenFile
 from zarrfs.mount.fuse.disk_space import disk_space
 from zarrfs.mount.fuse.error_numbers import (
     ErrorLog,
@@ -26,9 +29,6 @@ from zarrfs.mount.fuse.open_directories import DirectoryEntry, LazyEntry, OpenDi
 from zarrfs.mount.fuse.page_versions import PageVersions
 from zarrfs.mount.fuse.permissions import DOCUMENT_ACCESS
 from zarrfs.mount.fuse.reported_sizes import ReportedSizes
-from zarrfs.mount.reading.blocks import BlockPool
-from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
-from zarrfs.mount.reading.open_files import OpenFile
 from zarrfs.mount.tree.entries import Directory, Entry, FileSummary, ListedEntry, VirtualFile
 from zarrfs.mount.tree.tree import Tree
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from zarrfs.engine.stores.base import Usage
-from zarrfs.mount.reading.content import VirtualFileContent
-from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
+from zarrfs.files.content.content import VirtualFileContent
+from zarrfs.files.content.freshness import REVALIDATION_SECONDS
 from zarrfs.mount.tree.entries import VirtualFile
 
 __all__ = ["PageVersions"]

@@ -7,10 +7,10 @@ import stat
 from collections.abc import Mapping
 from typing import Any
 
-from zarrfs.engine.locations import METADATA_NAMES
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.group.group import Group
+from zarrfs.engine.stores.local.store import LocalStore
+from zarrfs.engine.stores.locations import METADATA_NAMES
 
 __all__ = ["DOCUMENT_ACCESS", "Permissions"]
 

@@ -12,21 +12,21 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from zarrfs.engine.array.array import Array
 from zarrfs.engine.formats.api import array_template
+from zarrfs.engine.group.group import Group
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.native.members import ScannedMember
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.stores.base import Usage
 from zarrfs.errors import ZarrError
-from zarrfs.mount.nodes.node_records import NodeRecord
-from zarrfs.mount.reading.freshness import REVALIDATION_SECONDS
+from zarrfs.files.content.freshness import REVALIDATION_SECONDS
+from zarrfs.files.json_view import JsonLayout, JsonView
+from zarrfs.files.view import has_ordinary_name
+from zarrfs.files.views import DirectoryView, View, are_all_built_in, overlapping_suffixes, unsupported_reason
 from zarrfs.mount.tree.entries import Entry, FileSummary, ListedEntry
 from zarrfs.mount.tree.member_scans import is_scannable, scan_group
+from zarrfs.mount.tree.node_records import NodeRecord
 from zarrfs.mount.tree.presentation import MemberGeometries, Presentation
-from zarrfs.mount.views.base import has_ordinary_name
-from zarrfs.mount.views.json import JsonLayout, JsonView
-from zarrfs.mount.views.registry import DirectoryView, View, are_all_built_in, overlapping_suffixes, refusal
 from zarrfs.ngff.geometry import GEOMETRY_ATTRIBUTES, Geometry
 
 __all__ = ["ArraySummaries", "ScannedGroup"]
@@ -149,7 +149,7 @@ class ArraySummaries:
             return
         files = []
         for view in self._views:
-            if refusal(view, presented) is not None:
+            if unsupported_reason(view, presented) is not None:
                 continue
             counts_stored = view.suffix == self._presentation.counted_suffix(record, array)
             if isinstance(view, JsonView):

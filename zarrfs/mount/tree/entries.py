@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.group.group import Group
 from zarrfs.engine.stores.base import Store, Usage
-from zarrfs.mount.reading.content import VirtualFileContent
-from zarrfs.mount.views.virtual_directories import VirtualDirectory
+from zarrfs.files.content.content import VirtualFileContent
+from zarrfs.files.virtual_directories import VirtualDirectory
 
 __all__ = ["Directory", "Entry", "FileSummary", "ListedEntry", "VirtualFile"]
 

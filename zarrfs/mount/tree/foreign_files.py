@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from zarrfs.engine.formats import api as formats
-from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.nodes.staging import is_staging_key
+from zarrfs.engine.group.group import Group
+from zarrfs.engine.hierarchy.staging import is_staging_key
 from zarrfs.engine.stores.base import ByteRange, Listing, Store
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import KeyNameError, StoreError
-from zarrfs.mount.nodes.node_cache import NodeCache
-from zarrfs.mount.reading.content import VirtualFileContent
+from zarrfs.files.content.content import VirtualFileContent
 from zarrfs.mount.tree.entries import Directory, Entry, ListedEntry, VirtualFile
+from zarrfs.mount.tree.node_cache import NodeCache
 
 __all__ = ["ForeignFiles"]
 

@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.group.group import Group
 from zarrfs.engine.parallel import for_each
 from zarrfs.engine.stores.base import Listing
-from zarrfs.mount.nodes.node_cache import NodeCache
-from zarrfs.mount.nodes.node_records import BrokenNode, NodeRecord
-from zarrfs.mount.reading.content import BytesSegment, VirtualFileContent
-from zarrfs.mount.tree.array_summaries import ArraySummaries
-from zarrfs.mount.tree.entries import Directory, Entry, FileSummary, ListedEntry, VirtualFile
-from zarrfs.mount.tree.foreign_files import ForeignFiles
-from zarrfs.mount.tree.long_names import file_name, reference_name
-from zarrfs.mount.tree.presentation import GROUP_DOCUMENT, Presentation
-from zarrfs.mount.tree.summary_lookups import SummaryLookups
-from zarrfs.mount.views.registry import (
+from zarrfs.files.content.content import BytesSegment, VirtualFileContent
+from zarrfs.files.views import (
     DirectoryView,
     View,
     directory_view_of_name,
     overlapping_suffixes,
-    refusal,
+    unsupported_reason,
     views_of_name,
 )
+from zarrfs.mount.tree.array_summaries import ArraySummaries
+from zarrfs.mount.tree.entries import Directory, Entry, FileSummary, ListedEntry, VirtualFile
+from zarrfs.mount.tree.foreign_files import ForeignFiles
+from zarrfs.mount.tree.long_names import file_name, reference_name
+from zarrfs.mount.tree.node_cache import NodeCache
+from zarrfs.mount.tree.node_records import BrokenNode, NodeRecord
+from zarrfs.mount.tree.presentation import GROUP_DOCUMENT, Presentation
+from zarrfs.mount.tree.summary_lookups import SummaryLookups
 
 __all__ = ["ERROR_SUFFIX", "GroupListing", "error_file"]
 
@@ -165,7 +165,7 @@ class GroupListing:
     ) -> Iterator[tuple[View | DirectoryView, ListedEntry]]:
         presented = self._presentation.present(record, array, reference_name(stem))
         for view in self._views:
-            if refusal(view, presented) is not None:
+            if unsupported_reason(view, presented) is not None:
                 continue
             name = file_name(stem, view.suffix)
             if isinstance(view, DirectoryView):
@@ -213,7 +213,7 @@ class GroupListing:
                 record = self._nodes.get(base + other)
                 if isinstance(record.node, Array):
                     presented = self._presentation.present(record, record.node, reference_name(other))
-                    return refusal(view, presented) is None
+                    return unsupported_reason(view, presented) is None
         return False
 
 

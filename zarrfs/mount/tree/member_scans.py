@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from zarrfs.engine.formats.array_templates import MAX_DOCUMENT_NBYTES
 from zarrfs.engine.formats.json_document import default_limit, read_document
+from zarrfs.engine.group.group import Group
 from zarrfs.engine.native.members import ScannedMember, scan_members
-from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.stores.base import Store
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.errors import ZarrError
 
 __all__ = ["is_scannable", "scan_group"]

@@ -7,26 +7,26 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.group.group import Group
 from zarrfs.engine.model import ArraySpec
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
 from zarrfs.errors import StoreError
-from zarrfs.mount.nodes.json_memory import json_memory_nbytes
-from zarrfs.mount.nodes.node_cache import NodeCache
-from zarrfs.mount.nodes.node_records import (
+from zarrfs.files.content.content import BytesSegment, VirtualFileContent
+from zarrfs.files.json_memory import json_memory_nbytes
+from zarrfs.files.json_view import JsonView, group_json
+from zarrfs.files.raw.view import FortranRawView, RawView
+from zarrfs.files.view import fixed_size_unsupported_reason
+from zarrfs.files.views import DirectoryView, PresentedArray, View, make_content, unsupported_reason
+from zarrfs.files.virtual_directories import VirtualDirectory
+from zarrfs.mount.tree.entries import Directory, VirtualFile
+from zarrfs.mount.tree.long_names import reference_name
+from zarrfs.mount.tree.node_cache import NodeCache
+from zarrfs.mount.tree.node_records import (
     CONTENT_NBYTES,
     MAX_CACHED_ATTRIBUTES_NBYTES,
     BrokenNode,
     NodeRecord,
 )
-from zarrfs.mount.reading.content import BytesSegment, VirtualFileContent
-from zarrfs.mount.tree.entries import Directory, VirtualFile
-from zarrfs.mount.tree.long_names import reference_name
-from zarrfs.mount.views.base import fixed_size_refusal
-from zarrfs.mount.views.json import JsonView, group_json
-from zarrfs.mount.views.raw import FortranRawView, RawView
-from zarrfs.mount.views.registry import DirectoryView, PresentedArray, View, make_content, refusal
-from zarrfs.mount.views.virtual_directories import VirtualDirectory
 from zarrfs.ngff.geometry import Ancestor, Geometry, array_geometry
 from zarrfs.ngff.model import Ngff
 from zarrfs.ngff.parse import parse
@@ -181,7 +181,7 @@ class Presentation:
         cached = directories.get(view.suffix)
         if cached is None or cached.geometry != self._geometry(record):
             presented = self.present(record, array, reference_name(stem))
-            if refusal(view, presented) is not None:
+            if unsupported_reason(view, presented) is not None:
                 return None
             cached = _CachedDirectory(view.directory(presented), presented.geometry)
             if view.suffix not in directories:
@@ -214,7 +214,7 @@ class Presentation:
         """Return the suffix of the file for which the stored size of an array counts."""
         found: str | None = record.details.get(COUNTED_SUFFIX)
         if found is None:
-            found = self._elements_suffix if fixed_size_refusal(array) is None else JsonView.suffix
+            found = self._elements_suffix if fixed_size_unsupported_reason(array) is None else JsonView.suffix
             record.details[COUNTED_SUFFIX] = found
         return found
 
@@ -225,7 +225,7 @@ class Presentation:
         if cached is not None and (cached.geometry is None or cached.geometry == self._geometry(record)):
             return cached.content
         presented = self.present(record, array, reference_name(stem))
-        if not is_accepted and refusal(view, presented) is not None:
+        if not is_accepted and unsupported_reason(view, presented) is not None:
             return None
         source = self._nodes.with_attributes(record) if view.needs_attributes else array
         assert isinstance(source, Array)

@@ -10,10 +10,10 @@ import threading
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
-from zarrfs.engine.nodes.group import Group
-from zarrfs.mount.nodes.node_cache import NodeCache
+from zarrfs.engine.group.group import Group
 from zarrfs.mount.tree.array_summaries import ArraySummaries
 from zarrfs.mount.tree.entries import FileSummary
+from zarrfs.mount.tree.node_cache import NodeCache
 
 __all__ = ["SummaryLookups"]
 

@@ -17,24 +17,24 @@ from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import Literal
 
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.group.group import Group
 from zarrfs.errors import StoreError
-from zarrfs.mount.nodes.node_cache import MAX_METADATA_NBYTES, NodeCache
-from zarrfs.mount.nodes.node_records import BrokenNode, Node, NodeRecord, same_data
-from zarrfs.mount.reading.content import VirtualFileContent
+from zarrfs.files.content.content import VirtualFileContent
+from zarrfs.files.views import directory_view_of_name, listed_views, views_of_name
 from zarrfs.mount.tree.array_summaries import ArraySummaries
 from zarrfs.mount.tree.entries import Directory, Entry, FileSummary, ListedEntry, VirtualFile
 from zarrfs.mount.tree.foreign_files import ForeignFiles
 from zarrfs.mount.tree.group_listing import ERROR_SUFFIX, GroupListing, error_file
 from zarrfs.mount.tree.long_names import find_shortened, is_shortened
+from zarrfs.mount.tree.node_cache import MAX_METADATA_NBYTES, NodeCache
+from zarrfs.mount.tree.node_records import BrokenNode, Node, NodeRecord, same_data
 from zarrfs.mount.tree.presentation import GROUP_DOCUMENT, Presentation
-from zarrfs.mount.views.registry import directory_view_of_name, listed_views, views_of_name
 
 __all__ = ["Tree"]
 
 
-class Follower:
+class ContentRefresher:
     """Returns the current content of an open file; see ``Tree.follow``. Thread-safe."""
 
     def __init__(self, tree: Tree, path: str, opened: VirtualFile) -> None:
@@ -197,9 +197,9 @@ class Tree:
         change = "has been deleted" if entry is None else "has changed"
         raise StoreError(f"{path} {change} since it was opened; open it again", errno.ESTALE)
 
-    def follower(self, path: str, opened: VirtualFile) -> Follower:
+    def follower(self, path: str, opened: VirtualFile) -> ContentRefresher:
         """Return a function that returns the current content of a file that was opened; see ``follow``."""
-        return Follower(self, path, opened)
+        return ContentRefresher(self, path, opened)
 
     def _member_view(self, parent: str, name: str, node: Node) -> Entry | None:
         """Return the entry ``name`` if it is a view of a member. ``node`` is the node whose name is ``name``."""

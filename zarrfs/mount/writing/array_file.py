@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.mount.fuse.refusal import RefusedError
-from zarrfs.mount.reading.blocks import BlockPool
-from zarrfs.mount.reading.content import ArraySegment, BytesSegment, VirtualFileContent
-from zarrfs.mount.reading.open_files import OpenFile
+from zarrfs.files.content.blocks import BlockPool
+from zarrfs.files.content.content import ArraySegment, BytesSegment, VirtualFileContent
+from zarrfs.files.content.open_files import OpenFile
+from zarrfs.mount.fuse.error_numbers import RefusedError
 from zarrfs.mount.writing.pending import PendingFile
 from zarrfs.mount.writing.write_buffer import WriteBuffer
 

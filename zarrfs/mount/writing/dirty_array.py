@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from zarrfs.engine.array.array import Array
 from zarrfs.engine.indexing.flat_ranges import FlatOrder
-from zarrfs.engine.io.patching import Patch
-from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.write.patching import Patch
 from zarrfs.mount.writing.tiles import ElementBytes, TilePart, swapped, tile_axes, tile_parts
 
 __all__ = ["DirtyArray", "DirtyChunk", "Overlay"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 
+from zarrfs.files.content.blocks import BlockPool
+from zarrfs.files.content.content import VirtualFileContent
+from zarrfs.files.content.open_files import OpenFile
 from zarrfs.mount.fuse.error_numbers import os_error
-from zarrfs.mount.nodes.node_records import same_data
-from zarrfs.mount.reading.blocks import BlockPool
-from zarrfs.mount.reading.content import VirtualFileContent
-from zarrfs.mount.reading.open_files import OpenFile
 from zarrfs.mount.tree.entries import VirtualFile
+from zarrfs.mount.tree.node_records import same_data
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.mount.writing.array_file import ArrayFile
 from zarrfs.mount.writing.pending import PendingFile

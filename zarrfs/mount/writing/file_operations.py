@@ -9,17 +9,16 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.array.array import Array
 from zarrfs.errors import describe_error
+from zarrfs.files.content.block_reader import is_stale
+from zarrfs.files.content.blocks import BlockPool
 from zarrfs.logs import logger
 from zarrfs.mount.fuse.disk_space import disk_space
-from zarrfs.mount.fuse.error_numbers import errors_to_errno, os_error
+from zarrfs.mount.fuse.error_numbers import RefusedError, errors_to_errno, os_error
 from zarrfs.mount.fuse.open_directories import LazyEntry
 from zarrfs.mount.fuse.operations import ZarrOperations
-from zarrfs.mount.fuse.refusal import RefusedError
 from zarrfs.mount.options import CreationOptions
-from zarrfs.mount.reading.block_reader import is_stale
-from zarrfs.mount.reading.blocks import BlockPool
 from zarrfs.mount.tree.entries import Directory, Entry, FileSummary, VirtualFile
 from zarrfs.mount.tree.presentation import GROUP_DOCUMENT
 from zarrfs.mount.tree.tree import Tree

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import threading
 
-from zarrfs.mount.fuse.refusal import RefusedError
+from zarrfs.mount.fuse.error_numbers import RefusedError
 
 __all__ = ["HiddenNames"]
 

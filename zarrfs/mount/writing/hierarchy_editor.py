@@ -11,15 +11,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from zarrfs.engine.locations import METADATA_NAMES
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.creation.similar_arrays import options_like
-from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.create.similar_arrays import options_like
+from zarrfs.engine.group.group import Group
+from zarrfs.engine.stores.locations import METADATA_NAMES
 from zarrfs.errors import MetadataError, OptionError, describe_error
-from zarrfs.mount.fuse.refusal import RefusedError
+from zarrfs.mount.fuse.error_numbers import RefusedError
 from zarrfs.mount.options import CreationOptions
 from zarrfs.mount.tree.tree import Tree
-from zarrfs.mount.writing.parsing.documents import COPIED_OPTIONS, CREATION_OPTIONS
+from zarrfs.mount.writing.documents import COPIED_OPTIONS, CREATION_OPTIONS
 from zarrfs.mount.writing.pending import PendingFile
 from zarrfs.mount.writing.write_buffer import WriteBuffer
 

@@ -7,11 +7,10 @@ import re
 
 import numpy as np
 
-from zarrfs.engine.nodes.array import Array
-from zarrfs.mount.fuse.refusal import RefusedError
+from zarrfs.engine.array.array import Array
+from zarrfs.mount.fuse.error_numbers import RefusedError
 from zarrfs.mount.tree.presentation import GROUP_DOCUMENT
-from zarrfs.mount.writing.hierarchy_editor import HierarchyEditor
-from zarrfs.mount.writing.parsing.documents import (
+from zarrfs.mount.writing.documents import (
     copied_attributes,
     edited_attributes,
     has_other_layout,
@@ -19,8 +18,9 @@ from zarrfs.mount.writing.parsing.documents import (
     new_array_options,
     parse_document,
 )
-from zarrfs.mount.writing.parsing.image_file import IMAGE_SUFFIXES, ImageFileError, opened_image
-from zarrfs.mount.writing.parsing.npy_file import IncompleteNpyError, NpyError, read_npy
+from zarrfs.mount.writing.hierarchy_editor import HierarchyEditor
+from zarrfs.mount.writing.image_file import IMAGE_SUFFIXES, ImageFileError, opened_image
+from zarrfs.mount.writing.npy_file import IncompleteNpyError, NpyError, read_npy
 from zarrfs.mount.writing.pending import PendingFile
 
 __all__ = [

@@ -8,16 +8,15 @@ import os
 import time
 from typing import Any, NoReturn
 
-from zarrfs.engine.nodes.array import Array
-from zarrfs.mount.fuse.error_numbers import errors_to_errno, os_error
+from zarrfs.engine.array.array import Array
+from zarrfs.mount.fuse.error_numbers import RefusedError, errors_to_errno, os_error
 from zarrfs.mount.fuse.extended_attributes import XATTR_PREFIX
-from zarrfs.mount.fuse.refusal import RefusedError
 from zarrfs.mount.tree.entries import Directory, Entry, VirtualFile
 from zarrfs.mount.tree.presentation import GROUP_DOCUMENT
+from zarrfs.mount.writing.documents import CREATION_OPTIONS
 from zarrfs.mount.writing.file_handles import is_raw
 from zarrfs.mount.writing.file_operations import FileOperations
 from zarrfs.mount.writing.new_files import check_creatable, is_temporary
-from zarrfs.mount.writing.parsing.documents import CREATION_OPTIONS
 from zarrfs.mount.writing.pending import PendingFile
 
 __all__ = ["WritableOperations"]

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from zarrfs.mount.fuse.refusal import RefusedError
+from zarrfs.mount.fuse.error_numbers import RefusedError
 
 __all__ = ["PendingFile", "PendingFiles"]
 

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zarrfs.engine.array_context import ArrayContext
 from zarrfs.engine.indexing.axes import Axis
 from zarrfs.engine.indexing.flat_ranges import FlatOrder, flat_axes, flat_boxes
 from zarrfs.engine.indexing.normalized import OrthogonalSelection, Span
 from zarrfs.engine.indexing.projections import ChunkProjections
-from zarrfs.engine.io.patching import shard_codec
-from zarrfs.engine.io.storage import ArrayStorage
+from zarrfs.engine.write.patching import shard_codec
 
 __all__ = ["ElementBytes", "TilePart", "element_bytes", "tile_axes", "tile_parts"]
 
@@ -51,7 +51,7 @@ class TileAxis(NamedTuple):
         return min(self.tile, self.unit - chunk % self.tiles_per_unit * self.tile)
 
 
-def tile_axes(storage: ArrayStorage) -> tuple[Axis, ...]:
+def tile_axes(storage: ArrayContext) -> tuple[Axis, ...]:
     """Return the division of each dimension of an array into tiles."""
     codec = shard_codec(storage)
     units = storage.chunk_shape if codec is None else codec.chunk_shape
@@ -136,7 +136,7 @@ class TilePart(NamedTuple):
 
 
 def tile_parts(
-    storage: ArrayStorage, axes: tuple[Axis, ...], order: FlatOrder, elements: ElementBytes
+    storage: ArrayContext, axes: tuple[Axis, ...], order: FlatOrder, elements: ElementBytes
 ) -> Iterator[TilePart]:
     """Yield the intersections of a range of elements with tiles.
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from zarrfs.engine.array.array import Array
 from zarrfs.engine.indexing.flat_ranges import FlatOrder
-from zarrfs.engine.io.patching import write_patches
-from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.stores.base import Store
+from zarrfs.engine.write.patching import write_patches
 from zarrfs.errors import NodeNotFoundError, StoreError, describe_error
 from zarrfs.logs import logger
 from zarrfs.mount.writing.dirty_array import DirtyArray, DirtyChunk, Overlay

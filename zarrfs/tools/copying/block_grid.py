@@ -11,7 +11,7 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
-from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.array.array import Array
 from zarrfs.errors import UnsupportedError
 
 __all__ = ["Block", "BlockGrid", "ChunkCoords", "Coords", "blocks_to_copy", "stored_regions"]

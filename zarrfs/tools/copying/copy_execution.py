@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 
+from zarrfs.engine.array.array import Array
 from zarrfs.engine.cache import ChunkCache
+from zarrfs.engine.create import new_nodes
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.paths import join
+from zarrfs.engine.group.group import Group
+from zarrfs.engine.hierarchy.consolidation_warnings import warn_of_change, warn_of_changed_members
+from zarrfs.engine.hierarchy.staging import replacing
+from zarrfs.engine.hierarchy.unfinished import is_unfinished
 from zarrfs.engine.model import ArraySpec, GroupSpec
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.consolidation_warnings import warn_of_change, warn_of_changed_members
-from zarrfs.engine.nodes.creation import new_nodes
-from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.nodes.staging import replacing
-from zarrfs.engine.nodes.unfinished import is_unfinished
 from zarrfs.engine.parallel import CORES, for_each
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.memory import MemoryStore

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Literal
 
-from zarrfs.engine.creation.array_spec import array_spec
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.create.array_spec import array_spec
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.paths import join
+from zarrfs.engine.group.group import Group
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
 from zarrfs.engine.parallel import CORES, for_each
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import (

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.array.array import Array
 from zarrfs.errors import StoreError
 from zarrfs.tools.copying.block_grid import Block, Coords
 

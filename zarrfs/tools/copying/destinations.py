@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
 
-from zarrfs.engine.locations import Location, open_store
 from zarrfs.engine.stores.base import Store
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
+from zarrfs.engine.stores.locations import Location, open_store
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import LocationNotFoundError
 

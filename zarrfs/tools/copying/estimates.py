@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 from math import prod
 
-from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.array.array import Array
 from zarrfs.tools.copying.block_grid import Block, Coords
 from zarrfs.tools.copying.copy_tasks import CopyBlock, CopyChunk
 from zarrfs.tools.copying.reports import ArrayEstimate

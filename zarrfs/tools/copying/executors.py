@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.group.group import Group
 from zarrfs.engine.parallel import for_each
 from zarrfs.engine.stores.base import Store
 

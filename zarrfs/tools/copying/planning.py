@@ -13,19 +13,19 @@ from itertools import chain as concatenated
 from math import prod
 from typing import Any
 
+from zarrfs.engine.array.array import Array
 from zarrfs.engine.cache import ChunkCache
-from zarrfs.engine.chunking.chunk_grids import RegularGrid
-from zarrfs.engine.chunking.chunk_key_encodings import ChunkKeyEncoding, DefaultKeys, SeparatorKeys, V2Keys
+from zarrfs.engine.chunks.chunk_grids import RegularGrid
+from zarrfs.engine.chunks.chunk_key_encodings import ChunkKeyEncoding, DefaultKeys, SeparatorKeys, V2Keys
 from zarrfs.engine.codecs.array_to_bytes.bytes import BytesCodec
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, ChunkSpec, Codec
 from zarrfs.engine.codecs.numcodecs.core import core_codec
 from zarrfs.engine.codecs.registry import codec_to_json
-from zarrfs.engine.creation.array_spec import array_spec
+from zarrfs.engine.create.array_spec import array_spec
 from zarrfs.engine.dtypes import default_fill
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.v2_codecs import chain_to_v2
 from zarrfs.engine.model import ArraySpec
-from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.tools.copying.block_grid import Block, BlockGrid, stored_regions

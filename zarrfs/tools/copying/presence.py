@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from zarrfs.engine.array.array import Array
 from zarrfs.engine.formats import api as formats
-from zarrfs.engine.nodes.array import Array
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import StoreError
 

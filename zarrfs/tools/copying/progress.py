@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
-from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.array.array import Array
 from zarrfs.tools.copying.block_grid import Block
 from zarrfs.tools.copying.cluster.results import Statistics
 

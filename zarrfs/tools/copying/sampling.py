@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from zarrfs.engine.locations import Location, open_store
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.nodes.staging import StagingStore, staging_name
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.group.group import Group
+from zarrfs.engine.hierarchy.staging import StagingStore, staging_name
 from zarrfs.engine.stores.base import DOCUMENT_NAMES, Buffer, Store
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.stores.local.store import LocalStore
+from zarrfs.engine.stores.locations import Location, open_store
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import StoreError, ZarrError
 from zarrfs.tools.copying.cluster.executor import ClusterExecutor

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from zarrfs.engine.chunking.chunk_key_encodings import resembles_chunk_key
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.chunks.chunk_key_encodings import resembles_chunk_key
 from zarrfs.engine.formats import api as formats
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.nodes.staging import is_staging_key
+from zarrfs.engine.group.group import Group
+from zarrfs.engine.hierarchy.staging import is_staging_key
 from zarrfs.engine.stores.base import ByteRange, Store
 from zarrfs.errors import ServerError, StoreError
 

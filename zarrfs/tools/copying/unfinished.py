@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from zarrfs.engine.array.array import Array
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.formats import api as formats
+from zarrfs.engine.group.group import Group
+from zarrfs.engine.hierarchy.consolidation_warnings import without_warnings_of_changes
+from zarrfs.engine.hierarchy.unfinished import UNFINISHED, is_unfinished, unfinished_note
 from zarrfs.engine.model import ArraySpec, NodeSpec
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.consolidation_warnings import without_warnings_of_changes
-from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.nodes.unfinished import UNFINISHED, is_unfinished, unfinished_note
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import NodeExistsError
 from zarrfs.logs import logger

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from zarrfs.engine.locations import METADATA_NAMES
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.group.group import Group
+from zarrfs.engine.stores.locations import METADATA_NAMES
 from zarrfs.errors import IncompleteCopyError, NodeNotFoundError, ServerError, StoreError
 from zarrfs.tools.copying.reports import CopyReport, incomplete_copy_error
 

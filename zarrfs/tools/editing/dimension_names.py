@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from zarrfs.engine.array.array import Array
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.dimension_names import DIMENSIONS
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.group.group import Group
 from zarrfs.engine.stores.locks import locked_documents
 from zarrfs.errors import MetadataError, NodeNotFoundError
 from zarrfs.ngff import parse

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from zarrfs.api.open import Location
+from zarrfs.api.open import open as open_node
+from zarrfs.engine.array.array import Array
 from zarrfs.engine.formats import api as formats
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.attributes import ChangedAttributesError
-from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.open import Location
-from zarrfs.engine.open import open as open_node
+from zarrfs.engine.group.group import Group
+from zarrfs.engine.hierarchy.attributes import ChangedAttributesError
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MetadataError, ReadOnlyError
 from zarrfs.ngff import Message, check_node, parse

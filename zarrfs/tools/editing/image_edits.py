@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.group.group import Group
 from zarrfs.errors import MetadataError, OptionError
 from zarrfs.ngff import Multiscales, parse
 from zarrfs.ngff.editing import with_channels

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from zarrfs.api.open import Location
+from zarrfs.api.open import open as open_node
+from zarrfs.engine.array.array import Array
 from zarrfs.engine.formats.paths import join
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.consolidation_warnings import without_warnings_of_changes
-from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.open import Location
-from zarrfs.engine.open import open as open_node
-from zarrfs.engine.stores.local import LocalStore
+from zarrfs.engine.group.group import Group
+from zarrfs.engine.hierarchy.consolidation_warnings import without_warnings_of_changes
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.errors import ZarrError
 from zarrfs.tools.consolidation import update_consolidated
 from zarrfs.tools.editing.dimension_names import NameChange, changed_dimension_names

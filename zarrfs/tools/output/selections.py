@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from math import prod
 
-from zarrfs.engine.chunking.chunk_grids import RegularGrid
-from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.chunks.chunk_grids import RegularGrid
 from zarrfs.errors import SelectionError
 from zarrfs.text import short_repr
 

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Literal, get_args
 
 import numpy as np
 
-from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.array.array import Array
 from zarrfs.errors import OptionError, UnsupportedError
 from zarrfs.plugins import install_hint
 from zarrfs.tools.output.selections import Selection, selected_shape, split_selection

@@ -7,11 +7,11 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from zarrfs.engine.locations import open_store, split_options
-from zarrfs.engine.nodes.node import StoredNode
-from zarrfs.engine.open import Location
-from zarrfs.engine.open import open as open_node
+from zarrfs.api.open import Location
+from zarrfs.api.open import open as open_node
+from zarrfs.engine.hierarchy.node import StoredNode
 from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.locations import open_store, split_options
 from zarrfs.errors import MetadataError, OptionError
 from zarrfs.tools.copying.cluster.connection import check_task_timeout, executor_of
 from zarrfs.tools.copying.destinations import open_for_inspection

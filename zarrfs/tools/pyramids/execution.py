@@ -7,16 +7,16 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from zarrfs.engine.array.array import Array
 from zarrfs.engine.cache import ChunkCache
+from zarrfs.engine.create import new_nodes
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.paths import join
+from zarrfs.engine.hierarchy.consolidation_warnings import warn_of_change
+from zarrfs.engine.hierarchy.staging import replacing
+from zarrfs.engine.hierarchy.subtrees import delete_node
+from zarrfs.engine.hierarchy.unfinished import UNFINISHED
 from zarrfs.engine.model import ArraySpec, GroupSpec
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.consolidation_warnings import warn_of_change
-from zarrfs.engine.nodes.creation import new_nodes
-from zarrfs.engine.nodes.hierarchy import delete_node
-from zarrfs.engine.nodes.staging import replacing
-from zarrfs.engine.nodes.unfinished import UNFINISHED
 from zarrfs.engine.parallel import CORES
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MetadataError, NodeExistsError

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from zarrfs.engine.array.array import Array
 from zarrfs.engine.formats import api as formats
+from zarrfs.engine.group.group import Group
 from zarrfs.engine.model import GroupSpec
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
 from zarrfs.errors import MetadataError, UnsupportedError
 from zarrfs.ngff.geometry import Ancestor, Geometry, array_geometry
 from zarrfs.ngff.model import Ngff

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from zarrfs.engine.array.array import Array
 from zarrfs.engine.cache import ChunkCache
-from zarrfs.engine.chunking.chunk_grids import RegularGrid
-from zarrfs.engine.chunking.chunk_key_encodings import DefaultKeys, V2Keys
+from zarrfs.engine.chunks.chunk_grids import RegularGrid
+from zarrfs.engine.chunks.chunk_key_encodings import DefaultKeys, V2Keys
 from zarrfs.engine.formats import api as formats
+from zarrfs.engine.hierarchy.unfinished import UNFINISHED
 from zarrfs.engine.model import ArraySpec
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.unfinished import UNFINISHED
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import UnsupportedError
 from zarrfs.tools.copying.planning import TargetOptions, spec_for_reencoding

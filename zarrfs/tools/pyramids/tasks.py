@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.engine.nodes.array import Array
+from zarrfs.engine.array.array import Array
 from zarrfs.tools.copying.block_grid import Block, BlockGrid
 from zarrfs.tools.copying.copy_tasks import check_equal, is_stored
 from zarrfs.tools.pyramids.downsampling import Method, downsample

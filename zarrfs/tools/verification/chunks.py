@@ -1,21 +1,69 @@
-"""Verification of one chunk: it can be decoded, and has the same values as in another array."""
+"""Verification of single chunks and of batches of them, and missing chunks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
 from math import prod
+from typing import Any
 
 import numpy as np
 
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.codecs.base import CodecError
-from zarrfs.engine.nodes.array import Array
 from zarrfs.errors import ChunkDecodeError, StoreError, ZarrError
 from zarrfs.tools.copying.block_grid import Block, Coords
 from zarrfs.tools.copying.copy_tasks import have_equal_values
 from zarrfs.tools.verification.problems import Problem, ProblemKind
 
-__all__ = ["ChunkVerifier"]
+__all__ = ["ChunkVerifier", "VerifyBatch", "missing_between"]
+
+Indices = np.ndarray[Any, np.dtype[np.int64]]
+
+MAX_CHUNKS = 1 << 62
+
+
+def missing_between(stored: Sequence[tuple[int, ...]], grid: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return the coordinates of the chunks that are missing although all their neighbours are stored, in C order.
+
+    ``stored`` are the coordinates of the stored chunks, ``grid`` is the number of chunks in each dimension. The
+    neighbours of a chunk are the previous and the next one in each dimension, as far as they exist. A grid of one
+    chunk has none.
+    """
+    axes = [axis for axis, count in enumerate(grid) if count > 1]
+    if not stored or not axes or prod(grid) > MAX_CHUNKS:
+        return []
+    present = np.sort(np.ravel_multi_index(tuple(np.array(stored, np.int64).T), tuple(grid)))
+    strides = [prod(grid[axis + 1 :]) for axis in range(len(grid))]
+
+    def is_present(indices: Indices) -> Any:
+        positions = np.searchsorted(present, indices)
+        return present[np.minimum(positions, len(present) - 1)] == indices
+
+    # Each candidate has a stored neighbour in the first of the dimensions.
+    first = axes[0]
+    position = present // strides[first] % grid[first]
+    candidates = np.unique(
+        np.concatenate(
+            [
+                present[position + 1 < grid[first]] + strides[first],
+                present[position > 0] - strides[first],
+            ]
+        )
+    )
+    candidates = candidates[~is_present(candidates)]
+    for axis in axes:
+        position = candidates // strides[axis] % grid[axis]
+        has_next, has_previous = position + 1 < grid[axis], position > 0
+        is_enclosed = np.ones(len(candidates), bool)
+        is_enclosed[has_next] &= is_present(candidates[has_next] + strides[axis])
+        is_enclosed[has_previous] &= is_present(candidates[has_previous] - strides[axis])
+        candidates = candidates[is_enclosed]
+    coords = np.unravel_index(candidates, tuple(grid))
+    return [tuple(int(c) for c in chunk) for chunk in zip(*coords, strict=True)]
 
 
 class ChunkVerifier:
@@ -135,3 +183,51 @@ class ChunkVerifier:
             )
             for origin in product(*ranges)
         ]
+
+
+class VerifyBatch:
+    """Verifies chunks of one array. Thread-safe and picklable. See ``ChunkVerifier`` for the parameters."""
+
+    def __init__(self, path: str, array: Array, other: Array | None, memory: int, listed: bool) -> None:
+        self.array, self.other = array, other
+        self._arguments = path, array, other, memory, listed
+        self._collected = _ErrorCollector()
+        self._verifier = ChunkVerifier(path, self._collected.attach(array), other, memory, listed)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return VerifyBatch, self._arguments
+
+    def __call__(self, batch: Sequence[Coords]) -> tuple[Sequence[Coords], list[Problem]]:
+        """Return the batch and the problems of its chunks."""
+        return batch, [problem for chunk in batch for problem in self.verify(chunk)]
+
+    def verify(self, chunk: Coords) -> list[Problem]:
+        """Return the problems of a chunk."""
+        return self._verifier(chunk, self._collected.take)
+
+
+class _ErrorCollector:
+    """Collects the errors of the corrupt chunks that the current thread reads."""
+
+    def __init__(self) -> None:
+        self._state = threading.local()
+
+    def attach(self, array: Array) -> Array:
+        """Return the array with an access that collects errors, reads on the calling thread, and caches nothing."""
+        access = replace(array.storage.access, on_corrupt=self._add, concurrency=1)
+        return Array(array.store, array.path, array.spec, ChunkCache(0), True, access)
+
+    def _add(self, error: ChunkDecodeError) -> None:
+        self._errors().append(error)
+
+    def _errors(self) -> list[ChunkDecodeError]:
+        errors: list[ChunkDecodeError] | None = getattr(self._state, "errors", None)
+        if errors is None:
+            errors = self._state.errors = []
+        return errors
+
+    def take(self) -> list[ChunkDecodeError]:
+        """Return the errors of this thread, and clear them."""
+        errors = self._errors()
+        self._state.errors = []
+        return errors

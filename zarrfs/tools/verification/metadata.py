@@ -13,12 +13,12 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+from zarrfs.engine.array.array import Array
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.dimension_names import DIMENSIONS
+from zarrfs.engine.group.group import Group
+from zarrfs.engine.hierarchy.unfinished import UNFINISHED
 from zarrfs.engine.model import ArraySpec
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.nodes.unfinished import UNFINISHED
 from zarrfs.ngff.versions import for_zarr_format
 from zarrfs.text import short_repr
 from zarrfs.tools.copying.conventions import convert_conventions, effective_fill_value

@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from zarrfs.api.open import Location
+from zarrfs.api.open import open as open_node
+from zarrfs.engine.array.array import Array
 from zarrfs.engine.formats.paths import join
-from zarrfs.engine.locations import split_options
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.nodes.unfinished import is_unfinished, unfinished_note
-from zarrfs.engine.open import Location
-from zarrfs.engine.open import open as open_node
+from zarrfs.engine.group.group import Group
+from zarrfs.engine.hierarchy.unfinished import is_unfinished, unfinished_note
 from zarrfs.engine.parallel import CORES, for_each
+from zarrfs.engine.stores.locations import split_options
 from zarrfs.errors import OptionError, ServerError, StoreError, ZarrError
 from zarrfs.tools.copying.block_grid import ChunkCoords, Coords
 from zarrfs.tools.copying.cluster.connection import check_task_timeout, connect_cluster
@@ -23,10 +23,9 @@ from zarrfs.tools.copying.presence import check_presence
 from zarrfs.tools.copying.progress import Progress, ProgressCounter, WorkerProgress, nbytes_of_chunks
 from zarrfs.tools.copying.stored_keys import ArrayKeys, foreign_keys, have_equal_bytes
 from zarrfs.tools.copying.walking import walk
-from zarrfs.tools.verification.batches import VerifyBatch
+from zarrfs.tools.verification.chunks import VerifyBatch, missing_between
 from zarrfs.tools.verification.journal import BatchKey, Journal
 from zarrfs.tools.verification.metadata import array_differences, axes_of_members, group_differences
-from zarrfs.tools.verification.missing import missing_between
 from zarrfs.tools.verification.problems import Problem, VerificationReport
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from xarray.backends import AbstractDataStore, BackendEntrypoint
 from xarray.backends.common import NONE_VAR_NAME
 from xarray.backends.store import StoreBackendEntrypoint
 
-from zarrfs.engine.creation.array_options import check_option_names, with_options_signature
-from zarrfs.engine.io.access import Access
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.access import Access
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.create.array_options import check_option_names, with_options_signature
+from zarrfs.engine.group.group import Group
 from zarrfs.engine.stores.base import Store
 from zarrfs.tools.xarray.datasets import (
     ReadingOptions,

@@ -10,10 +10,10 @@ from typing import Any, TypedDict, Unpack
 from xarray import Variable
 from xarray.backends.common import NONE_VAR_NAME
 
-from zarrfs.engine.io.access import Access
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.open import open
+from zarrfs.api.open import open
+from zarrfs.engine.access import Access
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.group.group import Group
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MetadataError, NodeNotFoundError, NodeTypeError, ZarrError
 from zarrfs.tools.xarray.ome import ImageLevel, level_variables, multiscale_levels

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from xarray import Variable
 
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.group.group import Group
 from zarrfs.ngff import Axis, Level, Multiscales, Ngff, parse
 from zarrfs.tools.xarray.variables import make_variable, named_dimensions
 

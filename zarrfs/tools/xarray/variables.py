@@ -14,13 +14,13 @@ from xarray.backends import BackendArray
 from xarray.backends.zarr import FillValueCoder
 from xarray.core import indexing
 
+from zarrfs.engine.array.array import Array
 from zarrfs.engine.codecs.base import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec
-from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.codecs.registry import codec_to_json
 from zarrfs.engine.codecs.sharding.codec import ShardingCodec
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.v2_codecs import filters_and_compressor
-from zarrfs.engine.nodes.array import Array
+from zarrfs.libraries import import_library
 
 __all__ = ["LazyArray", "make_variable", "named_dimensions", "visible_attributes"]
 

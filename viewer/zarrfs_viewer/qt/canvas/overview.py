@@ -16,7 +16,7 @@ from zarrfs_viewer.qt.canvas.canvas import Canvas
 from zarrfs_viewer.qt.canvas.painting import device_rect, draw_picture
 from zarrfs_viewer.rendering.pipeline import ViewPipeline
 from zarrfs_viewer.rendering.renderer import Frame
-from zarrfs_viewer.state.view_state import ViewIntent, Viewport, fit
+from zarrfs_viewer.state.view_state import DisplaySettings, Viewport, fit
 from zarrfs_viewer.streaming.streamer import TileStreamer
 
 __all__ = ["OverviewMap"]
@@ -50,7 +50,7 @@ class OverviewMap(QWidget):
         self._canvas = canvas
         self._streamer = streamer
         self._pipeline: ViewPipeline | None = None
-        self._request: tuple[Image, ViewIntent, Sequence[Image]] | None = None
+        self._request: tuple[Image, DisplaySettings, Sequence[Image]] | None = None
         self._viewport = Viewport(SIZE, SIZE, (0.0, 0.0), 1.0)
         self._frame: Frame | None = None
         self._is_enabled = True
@@ -67,7 +67,9 @@ class OverviewMap(QWidget):
         self._is_enabled = on
         self._arrange()
 
-    def show_intent(self, image: Image | None, intent: ViewIntent | None, overlays: Sequence[Image]) -> None:
+    def show_intent(
+        self, image: Image | None, intent: DisplaySettings | None, overlays: Sequence[Image]
+    ) -> None:
         """Show the plane of an intent. Without an image the map is hidden."""
         previous = self._request
         self._request = None if image is None or intent is None else (image, intent, overlays)

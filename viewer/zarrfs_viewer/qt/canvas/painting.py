@@ -273,13 +273,13 @@ def status_width(painter: QPainter, viewport: Viewport, frame: Frame | None, tit
 
 def draw_status(painter: QPainter, viewport: Viewport, frame: Frame | None, title: str) -> None:
     """Draw the axes, the pyramid level and the loading state at the lower left."""
-    progress = "" if frame is None or frame.exact else "incomplete" if frame.settled else "loading"
+    progress = "" if frame is None or frame.complete else "incomplete" if frame.finished else "loading"
     text = _status_text(viewport, frame, title, progress)
     painter.setFont(QFont(painter.font().family(), 9))
     width = painter.fontMetrics().horizontalAdvance(text) + 30
     painter.fillRect(QRectF(12, viewport.height - 38, width, 24), LABEL_BACKGROUND)
     painter.setPen(Qt.PenStyle.NoPen)
-    exact = frame is not None and frame.exact
+    exact = frame is not None and frame.complete
     painter.setBrush(QColor(90, 220, 120) if exact else QColor(240, 180, 60))
     painter.drawEllipse(QPointF(24, viewport.height - 26), 4, 4)
     painter.setBrush(Qt.BrushStyle.NoBrush)

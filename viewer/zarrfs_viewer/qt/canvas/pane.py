@@ -17,7 +17,7 @@ from zarrfs_viewer.qt.support.plain_text import tooltip
 from zarrfs_viewer.qt.support.steps import Steps
 from zarrfs_viewer.rendering.pipeline import ViewPipeline
 from zarrfs_viewer.rendering.renderer import Frame
-from zarrfs_viewer.state.view_state import ViewIntent, with_displayed
+from zarrfs_viewer.state.view_state import DisplaySettings, with_displayed
 from zarrfs_viewer.streaming.streamer import TileError
 
 __all__ = ["Pane"]
@@ -79,7 +79,7 @@ class Pane(QObject):
         self.canvas.pointed.connect(self._update_readout)
 
     @property
-    def intent(self) -> ViewIntent | None:
+    def intent(self) -> DisplaySettings | None:
         """The session's intent with the axes of this pane, and with its slab."""
         intent, image = self._session.intent, self._session.image
         if intent is None or image is None or image is not self.image:
@@ -152,7 +152,7 @@ class Pane(QObject):
     def _show_frame(self, frame: Frame) -> None:
         if frame.state.image is self._session.image and frame.state.intent.displayed == self.displayed:
             self.canvas.show_frame(frame)
-            if frame.exact:
+            if frame.complete:
                 # The chunk that could not be read is not in the displayed region any more.
                 self._session.withdraw_message(self._error)
                 self._error = ""

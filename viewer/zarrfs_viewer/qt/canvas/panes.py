@@ -204,7 +204,7 @@ class Panes(QWidget):
         for number, channel in enumerate(intent.channels):
             limits = frame_limits.get((channel.index, channel.field))
             # A frame with an unreadable chunk never becomes exact. Its limits are those of the readable chunks.
-            if channel.limits is None and limits is not None and frame.settled:
+            if channel.limits is None and limits is not None and frame.finished:
                 intent = with_channel(intent, number, limits=limits)
         self._session.change(intent)
         self.frame_shown.emit(frame)

@@ -25,7 +25,7 @@ from zarrfs_viewer.rendering.pipeline import ViewPipeline
 from zarrfs_viewer.rendering.renderer import Frame
 from zarrfs_viewer.saved_views.views import View, fitted_intent
 from zarrfs_viewer.saved_views.window_state import Arrangement, SecondView
-from zarrfs_viewer.state.view_state import ViewIntent, with_appearance, with_channel
+from zarrfs_viewer.state.view_state import DisplaySettings, with_appearance, with_channel
 from zarrfs_viewer.streaming.streamer import TileError
 
 __all__ = ["SecondImage"]
@@ -67,7 +67,7 @@ class SecondImage(QObject):
         self.canvas.setAccessibleName("Second image")
         self.canvas.hide()
         self.image: Image | None = None
-        self.intent: ViewIntent | None = None
+        self.intent: DisplaySettings | None = None
         self.arrangement: Arrangement = "beside"
         self.opacity = OPACITY
         self._place = "", ""
@@ -133,7 +133,9 @@ class SecondImage(QObject):
             return None
         return SecondView(View("", *self._place, intent), self.arrangement, self.opacity)
 
-    def _show_image(self, image: Image, intent: ViewIntent, arrangement: Arrangement, opacity: float) -> None:
+    def _show_image(
+        self, image: Image, intent: DisplaySettings, arrangement: Arrangement, opacity: float
+    ) -> None:
         """Display an image as second image."""
         if self._pipeline is None:
             self._pipeline = ViewPipeline(
@@ -198,7 +200,7 @@ class SecondImage(QObject):
 
     # -- display -----------------------------------------------------------------------------------------------
 
-    def displayed_intent(self) -> ViewIntent | None:
+    def displayed_intent(self) -> DisplaySettings | None:
         """Return the settings of the second image, at the position of the first one; None if it is not displayed."""
         if self.intent is None or self._pairing is None:
             return None
@@ -272,7 +274,7 @@ class SecondImage(QObject):
 
     def _adopt_limits(self, frame: Frame) -> None:
         """Copy the contrast limits that the renderer chose, so that they do not change and the panel shows them."""
-        if self.intent is None or not frame.settled:
+        if self.intent is None or not frame.finished:
             return
         limits = {(channel.index, channel.field): channel.limits for channel in frame.channels}
         for number, channel in enumerate(self.intent.channels):

@@ -160,7 +160,7 @@ class PyramidActions(Panel):
 
 def _writable_image(node: Any) -> Path | None:
     """Return the directory of an OME-NGFF image to which levels can be added, or None."""
-    from zarrfs.engine.stores.local import LocalStore
+    from zarrfs.engine.stores.local.store import LocalStore
 
     store = getattr(node, "store", None)
     if not isinstance(store, LocalStore) or hasattr(node, "dtype"):

@@ -17,7 +17,7 @@ from zarrfs_viewer.qt.support.actions import ActionSpec
 from zarrfs_viewer.saved_views.image_settings import ImageSettings
 from zarrfs_viewer.saved_views.views import View
 from zarrfs_viewer.state.history import History
-from zarrfs_viewer.state.view_state import ViewIntent
+from zarrfs_viewer.state.view_state import DisplaySettings
 
 __all__ = ["SettingsHistory"]
 
@@ -83,7 +83,7 @@ class SettingsHistory(Panel):
         else:
             self._restore(intent)
 
-    def _restore(self, intent: ViewIntent) -> None:
+    def _restore(self, intent: DisplaySettings) -> None:
         """Apply settings of the history, and the regions and the orientation that belong to them."""
         others: Others = self._history.others  # type: ignore[assignment]
         regions, orientation = others

@@ -279,8 +279,8 @@ def take_screenshot(
                 QTimer.singleShot(POLL_INTERVAL_MILLISECONDS, lambda: finish(polls - 1))
 
         def done(frame: Frame) -> None:
-            if frame.settled:
-                if not frame.exact:
+            if frame.finished:
+                if not frame.complete:
                     problems.append(window.notice.text() or "a part of the image could not be read")
                 finish(MAX_PLATE_POLLS if window.panel(Values).is_shown else MAX_PANEL_POLLS)
 

@@ -35,7 +35,7 @@ class LocationThumbnails(QObject):
     def show_frame(self, frame: Frame) -> None:
         """Schedule saving of the thumbnail if a displayed frame is complete."""
         dataset = self._session.dataset
-        if frame.exact and dataset is not None and dataset.location != self._saved_location:
+        if frame.complete and dataset is not None and dataset.location != self._saved_location:
             self._timer.start()
 
     def stop(self) -> None:
@@ -62,7 +62,7 @@ class LocationThumbnails(QObject):
         height, width = frame.pixels.shape
         data: Any = frame.pixels.data
         picture = QImage(data, width, height, width * 4, QImage.Format.Format_ARGB32_Premultiplied).copy()
-        return dataset.location, picture, frame.exact
+        return dataset.location, picture, frame.complete
 
     def _save(self) -> None:
         shown = self._picture()

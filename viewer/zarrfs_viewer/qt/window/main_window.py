@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from zarrfs_viewer.images.dataset import Dataset
     from zarrfs_viewer.images.image import Image
     from zarrfs_viewer.rendering.renderer import Frame
-    from zarrfs_viewer.state.view_state import ViewIntent
+    from zarrfs_viewer.state.view_state import DisplaySettings
 
 __all__ = ["MainWindow"]
 
@@ -126,7 +126,7 @@ class MainWindow(WindowParts):
         return self.session.image
 
     @property
-    def intent(self) -> ViewIntent | None:
+    def intent(self) -> DisplaySettings | None:
         """The display settings of the image, or None."""
         return self.session.intent
 

@@ -68,7 +68,7 @@ class LocationOpener(QObject):
 
     def ask_zip(self) -> None:
         """Ask for zip files, metadata documents or files of other formats, and open them."""
-        from zarrfs.foreign.opening import SUFFIXES
+        from zarrfs.files.recognition import SUFFIXES
 
         files = ask_open_files(
             self._parent,

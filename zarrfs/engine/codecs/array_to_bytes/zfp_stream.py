@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from zarrfs.engine.codecs.base import Buffer, CodecError
-from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.codecs.limits import check_size
 from zarrfs.errors import UnsupportedError
+from zarrfs.libraries import import_library
 from zarrfs.plugins import install_hint
 
 __all__ = ["check_range", "compress", "decompress", "decompress_expert", "decompress_headed", "zfpy"]

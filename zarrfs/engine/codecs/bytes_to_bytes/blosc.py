@@ -27,9 +27,9 @@ import numpy as np
 
 from zarrfs.engine.codecs.base import Buffer, ByteRange, BytesBytesCodec, ByteSource, CodecError
 from zarrfs.engine.codecs.configuration import check_keys, choice, integer
-from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.codecs.limits import check_size, limit_error, variable_limit
 from zarrfs.errors import MetadataError
+from zarrfs.libraries import import_library
 
 __all__ = ["BloscCodec"]
 

@@ -20,8 +20,8 @@ from typing import Any, ClassVar, Self
 
 from zarrfs.engine.codecs.base import Buffer, BytesBytesCodec, CodecError
 from zarrfs.engine.codecs.configuration import check_keys, flag, integer
-from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.codecs.limits import limit_error, size_error, variable_limit
+from zarrfs.libraries import import_library
 
 __all__ = ["ZstdCodec", "declared_size"]
 

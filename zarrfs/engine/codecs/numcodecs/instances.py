@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Self
 
-from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.codecs.numcodecs.table import IMAGECODECS_PREFIX
 from zarrfs.engine.json_checks import describe_json
 from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.libraries import import_library
 from zarrfs.plugins import install_hint
 from zarrfs.text import short_repr
 

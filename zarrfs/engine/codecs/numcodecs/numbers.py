@@ -21,10 +21,10 @@ import numpy as np
 
 from zarrfs.engine.codecs.array_to_bytes import zfp_stream
 from zarrfs.engine.codecs.base import ArrayBytesCodec, Buffer, ChunkSpec, CodecError
-from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.codecs.numcodecs.instances import NumcodecsOptions, make_numcodec
 from zarrfs.engine.json_checks import describe_json
 from zarrfs.errors import MetadataError, UnsupportedError
+from zarrfs.libraries import import_library
 
 __all__ = ["NumcodecsPcodecCodec", "NumcodecsZfpyCodec"]
 

@@ -28,10 +28,10 @@ import numpy as np
 
 from zarrfs.engine.codecs.array_to_bytes.vlen import objects, split
 from zarrfs.engine.codecs.base import ArrayBytesCodec, Buffer, ChunkSpec, CodecError
-from zarrfs.engine.codecs.libraries import import_library
 from zarrfs.engine.codecs.limits import check_size
 from zarrfs.engine.codecs.numcodecs.instances import NumcodecsOptions, make_numcodec
 from zarrfs.errors import MetadataError
+from zarrfs.libraries import import_library
 from zarrfs.text import short_repr
 
 __all__ = [

@@ -1,7 +1,7 @@
 """Decoding whole chunks and regions of chunks.
 
 A region is decoded from a ``ByteSource``, of which as few bytes are read as the chain allows. This module does not
-decide what is cached and what is decoded in part; ``zarrfs.engine.io.planning`` does.
+decide what is cached and what is decoded in part; ``zarrfs.engine.read.planning`` does.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ class ShardingCodec(RegionCodec):
 
     def decode_region(self, source: ByteSource, region: Region, spec: ChunkSpec) -> Array | None:
         """Decode each inner chunk of the region whole. Reads of arrays decode parts, and use the cache; see
-        ``zarrfs.engine.io.reading``.
+        ``zarrfs.engine.read.reading``.
         """
         layout = self.shard_layout(spec)
         index = layout.read_index(source)

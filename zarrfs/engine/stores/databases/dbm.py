@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from zarrfs.engine.stores.databases.base import KeyValueStore, decode_key, encode_key
+from zarrfs.engine.stores.databases.database_store import KeyValueStore, decode_key, encode_key
 from zarrfs.engine.stores.databases.dbm_sqlite3 import DBMSQLite3, is_dbm_sqlite3
 from zarrfs.engine.stores.regular_files import check_regular_file
 from zarrfs.errors import LocationError, StoreError

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from zarrfs.engine.stores.base import ValueTooLargeError, check_key
-from zarrfs.engine.stores.databases.base import KeyValueStore, decode_key, encode_key, load_library
+from zarrfs.engine.stores.databases.database_store import KeyValueStore, decode_key, encode_key
 from zarrfs.engine.stores.regular_files import check_regular_file
 from zarrfs.errors import KeyNameError, LocationError, StoreError
+from zarrfs.libraries import load_library
 
 __all__ = ["LMDBStore"]
 

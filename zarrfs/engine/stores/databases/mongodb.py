@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
-from zarrfs.engine.stores.databases.base import KeyValueStore, load_library
+from zarrfs.engine.stores.databases.database_store import KeyValueStore
 from zarrfs.errors import LocationError, ServerError, StoreError
+from zarrfs.libraries import load_library
 
 __all__ = ["MongoDBStore"]
 

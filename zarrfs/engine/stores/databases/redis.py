@@ -7,8 +7,9 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, ValueTooLargeError, check_key
-from zarrfs.engine.stores.databases.base import KeyValueStore, decode_key, encode_key, load_library
+from zarrfs.engine.stores.databases.database_store import KeyValueStore, decode_key, encode_key
 from zarrfs.errors import LocationError, ServerError
+from zarrfs.libraries import load_library
 
 __all__ = ["RedisStore"]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, Usage, ValueTooLargeError, check_key
-from zarrfs.engine.stores.databases.base import KeyValueStore
+from zarrfs.engine.stores.databases.database_store import KeyValueStore
 from zarrfs.engine.stores.regular_files import check_regular_file
 from zarrfs.errors import LocationError, StoreError
 

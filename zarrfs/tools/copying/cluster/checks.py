@@ -8,9 +8,9 @@ from concurrent.futures import CancelledError, wait
 from typing import TYPE_CHECKING, Any
 
 from zarrfs._version import __version__
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
-from zarrfs.engine.nodes.staging import staging_name
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.group.group import Group
+from zarrfs.engine.hierarchy.staging import staging_name
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError, StoreError, UnsupportedError
 from zarrfs.tools.copying.cluster.settings import pickled_with_settings

@@ -18,8 +18,8 @@ from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from zarrfs.engine.nodes.array import Array
-from zarrfs.engine.nodes.group import Group
+from zarrfs.engine.array.array import Array
+from zarrfs.engine.group.group import Group
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import StoreError
 from zarrfs.logs import logger

@@ -62,7 +62,7 @@ class ContrastActions(QObject):
         """Start the timer for a new histogram if another slice is displayed."""
         intent = frame.state.intent
         source = frame.state.image.uid, intent.displayed, intent.position, intent.projection
-        if frame.settled and source != self._histogram_source:
+        if frame.finished and source != self._histogram_source:
             is_first, self._histogram_source = self._histogram_source is None, source
             if is_first or not self._channels.volume.isChecked():
                 self._timer.start()

@@ -115,7 +115,7 @@ class LabelTablePanel(QWidget):
 
     @property
     def number(self) -> int:
-        """The number of the label image of the table, in ``ViewIntent.labels``."""
+        """The number of the label image of the table, in ``DisplaySettings.labels``."""
         return max(0, self.images.currentIndex())
 
     @property

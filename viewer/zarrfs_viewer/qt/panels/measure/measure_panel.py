@@ -48,7 +48,7 @@ from zarrfs_viewer.qt.support.plain_text import (
 from zarrfs_viewer.qt.support.plots import LazyPlot, with_pyqtgraph
 from zarrfs_viewer.qt.support.widgets import copy_to_clipboard, ignore_wheel_unless_focused
 from zarrfs_viewer.state.colormaps import lookup
-from zarrfs_viewer.state.view_state import ViewIntent
+from zarrfs_viewer.state.view_state import DisplaySettings
 
 __all__ = ["MeasurePanel"]
 
@@ -109,7 +109,7 @@ class MeasurePanel(QWidget):
         layout.addLayout(choice)
         layout.addWidget(self.stack)
         layout.addLayout(buttons)
-        self._arguments: tuple[Shape, ViewIntent, int] | None = None
+        self._arguments: tuple[Shape, DisplaySettings, int] | None = None
         self._request = object()
         self._along_measured: object = None
         self.clear()
@@ -142,7 +142,7 @@ class MeasurePanel(QWidget):
         for button in (self.copy, self.save):
             button.setEnabled(bool(text))
 
-    def measure(self, shape: Shape | None, intent: ViewIntent | None, level: int) -> None:
+    def measure(self, shape: Shape | None, intent: DisplaySettings | None, level: int) -> None:
         """Measure a shape on the plane of ``intent``. ``level`` is the displayed level. None clears the results."""
         image = self._session.image
         self.plot.cancel()
@@ -203,7 +203,7 @@ class MeasurePanel(QWidget):
             low_priority=True,
         )
 
-    def _show_profile(self, profile: Profile, intent: ViewIntent, level: int | None = None) -> None:
+    def _show_profile(self, profile: Profile, intent: DisplaySettings, level: int | None = None) -> None:
         """Draw a profile along a line, or along an axis if the measured pyramid level is given."""
         unit = short_unit(profile.unit) if profile.unit else "px"
         text = f"Line profile: {profile.distance[-1]:.6g} {unit}, {len(profile.distance)} samples"
@@ -218,7 +218,7 @@ class MeasurePanel(QWidget):
         self._set_csv(profile_csv(profile))
         self.plot.call_when_created(lambda: self._draw(profile, intent, f"{quantity} [{unit}]"))
 
-    def _draw(self, profile: Profile, intent: ViewIntent, label: str) -> None:
+    def _draw(self, profile: Profile, intent: DisplaySettings, label: str) -> None:
         plot = self.plot.plot()
         if plot.plotItem.legend is None:
             plot.showGrid(x=True, y=True, alpha=0.2)
@@ -287,7 +287,7 @@ def _unreadable_text(unreadable: int, total: int, kind: str) -> str:
     return f"\n{unreadable:,} of {total:,} {kind} {lack}: their chunks cannot be read."
 
 
-def _color(intent: ViewIntent, number: int, count: int) -> tuple[int, int, int]:
+def _color(intent: DisplaySettings, number: int, count: int) -> tuple[int, int, int]:
     """Return the brightest colour of a channel's colour map, or the colour of an RGB sample."""
     if count != len(intent.channels):
         return [(230, 80, 80), (80, 200, 90), (90, 140, 255)][number % 3]

@@ -32,7 +32,7 @@ from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, button_text, plain, plain_name, tooltip
 from zarrfs_viewer.qt.support.widgets import copy_to_clipboard
-from zarrfs_viewer.state.view_state import ViewIntent
+from zarrfs_viewer.state.view_state import DisplaySettings
 
 __all__ = ["RegionsPanel"]
 
@@ -132,7 +132,7 @@ class RegionsPanel(QWidget):
             self.region_selected.emit(None)
         self._update()
 
-    def show_plane(self, image: Image | None, intent: ViewIntent | None) -> None:
+    def show_plane(self, image: Image | None, intent: DisplaySettings | None) -> None:
         """Show the regions of the displayed plane of an image."""
         plane: PlaneKey | None = None
         if image is not None and intent is not None:

@@ -142,7 +142,7 @@ class MetadataPanel(QWidget):
 
     def _parts(self, node: zarrfs.Array | zarrfs.Group) -> list[Callable[[], None]]:
         """Return the functions that fill the parts of the panel."""
-        from zarrfs.engine.nodes.summary import json_safe
+        from zarrfs.engine.hierarchy.summary import json_safe
 
         def show_summary() -> None:
             self._fill(self.summary, node_summary(node))

@@ -33,7 +33,7 @@ from zarrfs_viewer.qt.support.file_dialogs import ask_new_file
 from zarrfs_viewer.qt.support.plain_text import MAX_NAME, PlainLabel, plain, plain_lines, plain_name
 from zarrfs_viewer.qt.support.png import write_png
 from zarrfs_viewer.qt.support.widgets import close_progress_dialog
-from zarrfs_viewer.state.view_state import ViewIntent, Viewport, with_projection
+from zarrfs_viewer.state.view_state import DisplaySettings, Viewport, with_projection
 
 __all__ = ["ExportDialog", "ExportFormat", "Exporter"]
 
@@ -72,7 +72,7 @@ class ExportDialog(QDialog):
     def __init__(
         self,
         image: Image,
-        intent: ViewIntent,
+        intent: DisplaySettings,
         viewport: Viewport,
         level: int,
         shape: Shape | None,
@@ -201,7 +201,7 @@ class Exporter(QObject):
         self._dialog: QProgressDialog | None = None
         self._progressed.connect(self._show_progress)
 
-    def ask(self, dialog: ExportDialog, intent: ViewIntent) -> None:
+    def ask(self, dialog: ExportDialog, intent: DisplaySettings) -> None:
         """Run the dialog, ask for a file, and write the export to it."""
         if dialog.exec() != QDialog.DialogCode.Accepted:
             return
@@ -219,7 +219,7 @@ class Exporter(QObject):
                 return
         self.write(choice, file, intent)
 
-    def write(self, choice: ExportChoice, file: Path, intent: ViewIntent) -> None:
+    def write(self, choice: ExportChoice, file: Path, intent: DisplaySettings) -> None:
         """Write an export to a file on a worker thread. Returns at once."""
         overlays = self._session.overlays
         self.run(lambda progress: _write(choice, file, intent, overlays, progress), file)
@@ -273,7 +273,7 @@ class Exporter(QObject):
             self._session.report_outcome(str(error), True)
 
 
-def _range_rows(image: Image, intent: ViewIntent) -> dict[int, tuple[QSpinBox, QSpinBox]]:
+def _range_rows(image: Image, intent: DisplaySettings) -> dict[int, tuple[QSpinBox, QSpinBox]]:
     """Return boxes for the first and the last slice along each axis with a slider."""
     rows = {}
     for axis in image.slider_axes:
@@ -285,12 +285,12 @@ def _range_rows(image: Image, intent: ViewIntent) -> dict[int, tuple[QSpinBox, Q
     return rows
 
 
-def is_projected(image: Image, intent: ViewIntent) -> bool:
+def is_projected(image: Image, intent: DisplaySettings) -> bool:
     """Return whether a projection of several slices is displayed."""
     return plane_key(image, 0, intent).slab is not None
 
 
-def projection_text(image: Image, intent: ViewIntent) -> str:
+def projection_text(image: Image, intent: DisplaySettings) -> str:
     """Return the displayed projection as text, such as ``maximum of 10 slices along z``."""
     slab = plane_key(image, 0, intent).slab
     if slab is None:
@@ -308,7 +308,7 @@ def file_name(name: str) -> str:
 def _write(
     choice: ExportChoice,
     file: Path,
-    intent: ViewIntent,
+    intent: DisplaySettings,
     overlays: tuple[Image, ...],
     progress: Callable[[float], bool],
 ) -> None:

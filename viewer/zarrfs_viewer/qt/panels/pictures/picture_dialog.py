@@ -19,7 +19,7 @@ from zarrfs_viewer.display.levels import pixel_aspect
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.support.number_box import NumberBox
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain, plain_name
-from zarrfs_viewer.state.view_state import ViewIntent, Viewport, cropped, fit
+from zarrfs_viewer.state.view_state import DisplaySettings, Viewport, cropped, fit
 
 __all__ = ["MovieChoice", "PictureDialog", "movie_axes"]
 
@@ -46,7 +46,7 @@ class PictureDialog(QDialog):
     def __init__(
         self,
         image: Image,
-        intent: ViewIntent,
+        intent: DisplaySettings,
         viewport: Viewport,
         movie: bool = False,
         parent: QWidget | None = None,
@@ -151,7 +151,7 @@ class PictureDialog(QDialog):
         self.summary.setText(plain(text))
 
 
-def movie_axes(image: Image, intent: ViewIntent) -> tuple[int, ...]:
+def movie_axes(image: Image, intent: DisplaySettings) -> tuple[int, ...]:
     """Return the axes along which a movie is possible: those with a slider and more than one slice."""
     return tuple(axis for axis in image.slider_axes if axis not in intent.displayed and image.shape[axis] > 1)
 

@@ -21,7 +21,7 @@ from zarrfs_viewer.qt.support.actions import ActionSpec
 from zarrfs_viewer.qt.support.file_dialogs import ask_new_file
 from zarrfs_viewer.qt.support.png import write_png
 from zarrfs_viewer.rendering.compose import Pixels
-from zarrfs_viewer.state.view_state import ViewIntent, Viewport, with_position
+from zarrfs_viewer.state.view_state import DisplaySettings, Viewport, with_position
 
 __all__ = ["PictureActions"]
 
@@ -171,7 +171,7 @@ class PictureActions(Panel):
 
 
 def _draw(
-    image: Image, intent: ViewIntent, viewport: Viewport, overlays: tuple[Image, ...], with_bar: bool
+    image: Image, intent: DisplaySettings, viewport: Viewport, overlays: tuple[Image, ...], with_bar: bool
 ) -> Drawn:
     frame = render_view(image, intent, viewport, overlays, skip_corrupt=True)
     return draw_picture(frame, with_bar), frame.errors[0].message if frame.errors else ""

@@ -15,7 +15,7 @@ from zarrfs_viewer.qt.support.fixed_size_label import FixedSizeLabel
 from zarrfs_viewer.qt.support.flow_layout import FlowLayout
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain, plain_name, tooltip
 from zarrfs_viewer.qt.support.widgets import ignore_wheel_unless_focused, return_focus_on_enter, tool_button
-from zarrfs_viewer.state.view_state import Projection, ViewIntent
+from zarrfs_viewer.state.view_state import DisplaySettings, Projection
 
 __all__ = ["DimensionsPanel"]
 
@@ -116,7 +116,7 @@ class DimensionsPanel(QWidget):
 
     # -- display -----------------------------------------------------------------------------------------------
 
-    def show_image(self, image: Image | None, intent: ViewIntent | None) -> None:
+    def show_image(self, image: Image | None, intent: DisplaySettings | None) -> None:
         """Create a row for each axis that is not displayed and has more than one element."""
         self.stop()
         while self._grid.count():

@@ -8,7 +8,7 @@ from zarrfs_viewer.analysis.readout import short_unit
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.support.number_box import NumberBox
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain, plain_name
-from zarrfs_viewer.state.view_state import ViewIntent
+from zarrfs_viewer.state.view_state import DisplaySettings
 
 __all__ = ["GoToDialog"]
 
@@ -22,7 +22,11 @@ class GoToDialog(QDialog):
     """A number for each axis that can be displayed or has a slider. Values outside of the image are not accepted."""
 
     def __init__(
-        self, image: Image, intent: ViewIntent, center: tuple[float, float], parent: QWidget | None = None
+        self,
+        image: Image,
+        intent: DisplaySettings,
+        center: tuple[float, float],
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self.setWindowTitle("Go to coordinate")

@@ -123,4 +123,4 @@ class Position(Panel):
         frame, intent = self._panes.main.canvas.frame, self._session.intent
         if frame is None or intent is None:
             return False
-        return frame.settled and frame.state.intent.position == intent.position
+        return frame.finished and frame.state.intent.position == intent.position

@@ -1,0 +1,1 @@
+"""Arrays: properties, indexing, views and changes of the shape."""

@@ -1,0 +1,1 @@
+"""Creation of nodes: options, metadata and the nodes in a store."""

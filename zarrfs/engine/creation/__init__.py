@@ -1,1 +1,0 @@
-"""The metadata of new arrays: options, chunk shapes, codec chains."""

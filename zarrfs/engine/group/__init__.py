@@ -1,0 +1,1 @@
+"""Groups: finding, listing and creating members."""

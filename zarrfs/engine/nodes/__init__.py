@@ -1,1 +1,0 @@
-"""The public nodes: arrays and groups."""

@@ -1,1 +1,0 @@
-"""Remote file systems as stores, through fsspec."""

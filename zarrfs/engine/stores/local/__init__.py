@@ -1,0 +1,1 @@
+"""A local directory as a store."""

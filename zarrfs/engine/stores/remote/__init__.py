@@ -1,0 +1,1 @@
+"""File systems of fsspec as stores."""

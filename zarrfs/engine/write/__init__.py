@@ -1,0 +1,1 @@
+"""Writing: chunks, single bytes, and the native writer."""

@@ -1,0 +1,1 @@
+"""The bytes of virtual files: segments, and buffers that are read ahead."""

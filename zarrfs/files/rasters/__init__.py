@@ -1,0 +1,1 @@
+"""Formats of remote sensing that describe the bytes of the .raw file."""

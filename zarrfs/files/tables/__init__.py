@@ -1,0 +1,1 @@
+"""Text files: one element per line, and tables of comma-separated values."""

@@ -1,0 +1,1 @@
+"""TIFF, ImageJ and OME-TIFF."""

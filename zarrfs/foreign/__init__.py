@@ -1,1 +1,0 @@
-"""Files of other formats as read-only Zarr hierarchies."""

@@ -1,1 +1,0 @@
-"""Files of arrays without pixel sizes: NumPy, raw and HDF5."""

@@ -1,1 +1,0 @@
-"""TIFF, OME-TIFF and ImageJ files."""

@@ -1,0 +1,1 @@
+"""The process that serves a mount: start, list, stop."""

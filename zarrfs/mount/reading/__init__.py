@@ -1,1 +1,0 @@
-"""Reading of virtual files: their content, access patterns, and blocks in bounded memory."""

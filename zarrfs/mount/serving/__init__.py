@@ -1,1 +1,0 @@
-"""The process that serves a mount."""

@@ -1,1 +1,0 @@
-"""The mounts of this system: the mount table, records, mount points, and unmounting."""

@@ -1,1 +1,0 @@
-"""Conversion from and to HDF5 files."""
