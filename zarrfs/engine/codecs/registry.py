@@ -120,8 +120,9 @@ def _load(name: str) -> type[Codec] | None:
     if (name != bare or name == "vlen-array") and bare in ADAPTERS:
         return adapter_class(bare) if ADAPTERS[bare].in_v3 else None
     if name.startswith(IMAGECODECS_PREFIX):
-        adapter: type[Codec] | None = import_module(f"{PACKAGE}.numcodecs.images").imagecodecs_adapter(name)
-        return adapter
+        from zarrfs.engine.codecs.numcodecs.images import imagecodecs_adapter  # few arrays need it
+
+        return imagecodecs_adapter(name)
     third_party: type[Codec] | None = find_plugin(ENTRY_POINTS, name, type[Codec], CodecError)
     return third_party
 
