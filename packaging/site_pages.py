@@ -25,8 +25,7 @@ from zarrfs.engine.create.array_options import ArrayOptions, ConsolidatedOptions
 from zarrfs.engine.create.array_options import described as options_of  # noqa: E402
 from zarrfs.engine.dtypes.registry import families  # noqa: E402
 from zarrfs.engine.stores.locations import DATABASES, SUFFIXES  # noqa: E402
-from zarrfs.files.view import DirectoryView, View  # noqa: E402
-from zarrfs.files.views import DIRECTORY_VIEWS, all_views  # noqa: E402
+from zarrfs.files.views import all_kinds  # noqa: E402
 
 __all__ = [
     "architecture_page",
@@ -225,7 +224,6 @@ def python_page() -> str:
 
 def tables_page() -> str:
     """Return the tables of views, codecs, stores and extras."""
-    views: list[View | DirectoryView] = [*all_views(), *DIRECTORY_VIEWS]
     classes = {"zip": "ZipStore", **{name: store for name, (_, store) in DATABASES.items()}}
     sections = [
         "# Files, codecs, stores and extras",
@@ -237,7 +235,7 @@ def tables_page() -> str:
             ("suffix", "listed", "description"),
             [
                 (f"`{view.suffix}`", "yes" if view.listed else "by name", _summary(type(view)))
-                for view in views
+                for view in all_kinds()
             ],
         ),
         "## Codecs",

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import click
 import pytest
@@ -35,8 +34,8 @@ from zarrfs.engine.dtypes.registry import families
 from zarrfs.engine.formats.base import Format
 from zarrfs.engine.formats.registry import all_formats
 from zarrfs.engine.stores.base import Store
-from zarrfs.files.view import DirectoryView, View
-from zarrfs.files.views import DIRECTORY_VIEWS, all_views
+from zarrfs.files.view import View
+from zarrfs.files.views import all_kinds
 
 PUBLIC_MODULES = {
     "zarrfs.__main__",
@@ -97,15 +96,12 @@ def test_every_module_with_a_command_is_registered() -> None:
     assert [name for name in COMMANDS if f"\n## zarrfs {name}\n" not in page] == [], "docs/command-line.md"
 
 
-@pytest.mark.parametrize(
-    ("base", "registered"), [(View, all_views), (DirectoryView, lambda: DIRECTORY_VIEWS)]
-)
-def test_every_view_is_registered_and_documented(base: type, registered: Any) -> None:
-    views = registered()
+def test_every_view_is_registered_and_documented() -> None:
+    views = all_kinds()
     used = {type(view).__name__ for view in views}
     defined = [
         name
-        for name, view in concrete_classes(zarrfs.files, base).items()
+        for name, view in concrete_classes(zarrfs.files, View).items()
         if isinstance(getattr(view, "suffix", None), str)  # otherwise it is the base of other views
     ]
     assert [name for name in defined if name not in used] == [], "BUILT_IN in zarrfs/files/views.py"
@@ -237,7 +233,7 @@ from zarrfs.files.json_view import JsonView
 class unregistered(JsonView):
     suffix = ".unregistered"
 """,
-        lambda: test_every_view_is_registered_and_documented(View, all_views),
+        test_every_view_is_registered_and_documented,
     ),
     "codec": (
         zarrfs.engine.codecs,

@@ -9,12 +9,10 @@ from typing import ClassVar
 
 from zarrfs.engine.array.array import Array
 from zarrfs.files.content.content import VirtualFileContent
-from zarrfs.files.virtual_directories import VirtualDirectory
 from zarrfs.ngff.geometry import Geometry, array_geometry
 
 __all__ = [
     "MAX_FILE_NBYTES",
-    "DirectoryView",
     "PresentedArray",
     "View",
     "fixed_size_unsupported_reason",
@@ -138,28 +136,6 @@ class View(ABC):
     @abstractmethod
     def content(self, presented: PresentedArray) -> VirtualFileContent:
         """Return the content of the file. Called only if ``unsupported_reason`` returns None for the array."""
-
-
-class DirectoryView(ABC):
-    """One kind of directory that presents an array.
-
-    Attributes:
-        suffix: the suffix that is appended to the name of the array, including the dot.
-        listed: whether directory listings contain the directory by default. It can always be opened by name.
-    """
-
-    suffix: ClassVar[str]
-    listed: ClassVar[bool] = False
-
-    @abstractmethod
-    def unsupported_reason(self, presented: PresentedArray) -> str | None:
-        """Return the reason why the view cannot present the array, or None if it can."""
-
-    @abstractmethod
-    def directory(self, presented: PresentedArray) -> VirtualDirectory:
-        """Return the files. Called only if ``unsupported_reason`` returns None for the array, which may lack user
-        attributes.
-        """
 
 
 def fixed_size_unsupported_reason(array: Array) -> str | None:

@@ -33,20 +33,21 @@ from zarrfs.files.tables.txt_view import TxtView
 from zarrfs.files.tiff.ome_tif_view import OmeTifView
 from zarrfs.files.tiff.planes_view import PlanesView
 from zarrfs.files.tiff.tif_view import TifView
-from zarrfs.files.view import DirectoryView, PresentedArray, View
+from zarrfs.files.view import PresentedArray, View
 from zarrfs.files.vti_view import VtiView
 from zarrfs.logs import logger
 from zarrfs.plugins import load_plugins
 from zarrfs.text import short_repr
 
 __all__ = [
-    "DirectoryView",
+    "PLANES",
+    "PlanesView",
     "PresentedArray",
     "View",
     "all_kinds",
     "all_views",
     "are_all_built_in",
-    "directory_view_of_name",
+    "array_of_planes",
     "listed_views",
     "make_content",
     "overlapping_suffixes",
@@ -78,7 +79,8 @@ BUILT_IN: tuple[Callable[[], View], ...] = (
     lambda: JsonView(unsupported_reasons),
 )
 
-DIRECTORY_VIEWS: tuple[DirectoryView, ...] = (PlanesView(),)
+PLANES = PlanesView()
+"""The only view that is a directory."""
 
 ENTRY_POINTS = "zarrfs.views"
 
@@ -170,9 +172,9 @@ def overlapping_suffixes() -> frozenset[str]:
 
 
 @cache
-def all_kinds() -> tuple[View | DirectoryView, ...]:
+def all_kinds() -> tuple[View | PlanesView, ...]:
     """Return the views that are files and those that are directories."""
-    return (*all_views(), *DIRECTORY_VIEWS)
+    return (*all_views(), PLANES)
 
 
 @cache
@@ -181,22 +183,19 @@ def are_all_built_in() -> bool:
     return all(map(_is_built_in, all_kinds()))
 
 
-def _is_built_in(view: View | DirectoryView) -> bool:
+def _is_built_in(view: View | PlanesView) -> bool:
     return type(view).__module__.startswith(f"{__package__}.")
 
 
-def directory_view_of_name(name: str) -> tuple[DirectoryView, str] | None:
-    """Return the directory view whose suffix a name has, and the name of the array; None if there is none."""
-    for view in DIRECTORY_VIEWS:
-        stem = name.removesuffix(view.suffix)
-        if stem and stem != name:
-            return view, stem
-    return None
+def array_of_planes(name: str) -> str | None:
+    """Return the name of the array whose directory of planes has this name, or None if it is no such name."""
+    stem = name.removesuffix(PLANES.suffix)
+    return stem if stem and stem != name else None
 
 
 def listed_views(
     names: Collection[str] | None, order: Literal["C", "F"] = "C"
-) -> tuple[View | DirectoryView, ...]:
+) -> tuple[View | PlanesView, ...]:
     """Return the views that directory listings contain.
 
     ``names`` are suffixes without the dot (``npy``, ``ome.tif``), or ``all``. None stands for the views that are listed
@@ -240,7 +239,7 @@ def _built_in_refusals(presented: PresentedArray) -> dict[str, str | None]:
 _shared_refusals = ResultCache(_built_in_refusals)
 
 
-def unsupported_reason(view: View | DirectoryView, presented: PresentedArray) -> str | None:
+def unsupported_reason(view: View | PlanesView, presented: PresentedArray) -> str | None:
     """Return the reason why the view cannot present the array, or None if it can.
 
     Raises the exception with which the geometry could not be determined, because the store may be readable again later.

@@ -16,22 +16,21 @@ from tests.files.views.presented import NUMBERS, axes_of, make_array, sample
 from tests.mount.mounted import mounted, needs_fuse
 from tests.mount.test_tree import list_names
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.files.tiff.planes_view import PlanesView
+from zarrfs.files.tiff.planes_view import PlaneDirectory, PlanesView
 from zarrfs.files.view import PresentedArray
-from zarrfs.files.virtual_directories import VirtualDirectory
 from zarrfs.mount.tree.entries import Directory, VirtualFile
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.testing import CountingStore
 
 
-def planes(array: zarrfs.Array, **options: Any) -> VirtualDirectory:
+def planes(array: zarrfs.Array, **options: Any) -> PlaneDirectory:
     presented = PresentedArray(array, "img", **options)
     view = PlanesView()
     assert view.unsupported_reason(presented) is None
     return view.directory(presented)
 
 
-def read(files: VirtualDirectory, name: str) -> np.ndarray[Any, Any]:
+def read(files: PlaneDirectory, name: str) -> np.ndarray[Any, Any]:
     content = files.find(name)
     assert content is not None
     data = content.read(0, content.size)

@@ -15,10 +15,10 @@ from typing import ClassVar
 from zarrfs.files.content.content import ArraySegment, BytesSegment, PartSegment, VirtualFileContent
 from zarrfs.files.tiff.directories import MAX_LONG, ImageTags, TiffForm
 from zarrfs.files.tiff.plane_order import image_stack, plane_tags, stack_unsupported_reason
-from zarrfs.files.view import DirectoryView, PresentedArray
+from zarrfs.files.view import PresentedArray
 from zarrfs.ngff.geometry import ArrayAxis
 
-__all__ = ["PlanesView"]
+__all__ = ["PlaneDirectory", "PlanesView"]
 
 MAX_PLANES = 1 << 20
 """The maximum number of files. A listing of the directory contains all names."""
@@ -37,12 +37,19 @@ TYPES = frozenset(
 """The names of dtypes that TIFF can represent."""
 
 
-class PlanesView(DirectoryView):
-    """A directory of TIFF files with one plane each."""
+class PlanesView:
+    """A directory of TIFF files with one plane each, which presents an array.
+
+    Attributes:
+        suffix: the suffix that is appended to the name of the array, including the dot.
+        listed: whether directory listings contain the directory by default. It can always be opened by name.
+    """
 
     suffix: ClassVar[str] = ".planes"
+    listed: ClassVar[bool] = False
 
     def unsupported_reason(self, presented: PresentedArray) -> str | None:
+        """Return the reason why there is no such directory for the array, or None if there is one."""
         unsupported_reason = stack_unsupported_reason(presented.array, TYPES, "TIFF")
         if unsupported_reason is not None:
             return unsupported_reason
@@ -55,6 +62,9 @@ class PlanesView(DirectoryView):
         return None
 
     def directory(self, presented: PresentedArray) -> PlaneDirectory:
+        """Return the files. Called only if ``unsupported_reason`` returns None for the array, which may lack user
+        attributes.
+        """
         array, geometry = presented.array, presented.geometry
         stack = image_stack(presented)
         plane = [stack.dimensions[role] for role in ("y", "x") if role in stack.dimensions]
@@ -71,7 +81,10 @@ class PlanesView(DirectoryView):
 
 
 class PlaneDirectory:
-    """The files of the planes. ``segment`` contains the planes one after the other, in the order of the names."""
+    """The files of the planes. ``segment`` contains the planes one after the other, in the order of the names.
+
+    The number of files may be large: each one is created when it is looked up.
+    """
 
     def __init__(
         self, prefixes: Sequence[str], lengths: Sequence[int], segment: ArraySegment, image: ImageTags
@@ -90,6 +103,7 @@ class PlaneDirectory:
         self._pattern = re.compile(("_".join(parts) or SINGLE_PLANE) + re.escape(EXTENSION))
 
     def names(self) -> list[str]:
+        """Return the names of all files, sorted."""
         parts = [
             [f"{prefix}{index:0{width}}" for index in range(length)]
             for prefix, width, length in zip(self._prefixes, self._widths, self._lengths, strict=True)
@@ -97,6 +111,7 @@ class PlaneDirectory:
         return [("_".join(indices) or SINGLE_PLANE) + EXTENSION for indices in product(*parts)]
 
     def find(self, name: str) -> VirtualFileContent | None:
+        """Return the content of the file ``name``, or None if there is no such file."""
         match = self._pattern.fullmatch(name)
         if match is None:
             return None

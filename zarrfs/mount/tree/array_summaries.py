@@ -22,7 +22,7 @@ from zarrfs.errors import ZarrError
 from zarrfs.files.content.freshness import REVALIDATION_SECONDS
 from zarrfs.files.json_view import JsonLayout, JsonView
 from zarrfs.files.view import has_ordinary_name
-from zarrfs.files.views import DirectoryView, View, are_all_built_in, overlapping_suffixes, unsupported_reason
+from zarrfs.files.views import PlanesView, View, are_all_built_in, overlapping_suffixes, unsupported_reason
 from zarrfs.mount.tree.entries import Entry, FileSummary, ListedEntry
 from zarrfs.mount.tree.member_scans import is_scannable, scan_group
 from zarrfs.mount.tree.node_records import NodeRecord
@@ -87,7 +87,7 @@ class ArraySummaries:
     def __init__(
         self,
         presentation: Presentation,
-        views: Sequence[View | DirectoryView],
+        views: Sequence[View | PlanesView],
         find: Callable[[str, str, str], Entry | None],
         clock: Callable[[], float] = time.monotonic,
         *,

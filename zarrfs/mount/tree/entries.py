@@ -10,7 +10,7 @@ from zarrfs.engine.array.array import Array
 from zarrfs.engine.group.group import Group
 from zarrfs.engine.stores.base import Store, Usage
 from zarrfs.files.content.content import VirtualFileContent
-from zarrfs.files.virtual_directories import VirtualDirectory
+from zarrfs.files.tiff.planes_view import PlaneDirectory
 
 __all__ = ["Directory", "Entry", "FileSummary", "ListedEntry", "VirtualFile"]
 
@@ -32,7 +32,7 @@ class Directory:
     node: Group | Array | None
     modified: float | None = None
     has_attributes: bool = True
-    files: VirtualDirectory | None = None
+    files: PlaneDirectory | None = None
     record_path: str | None = None
     access: tuple[int, int, int] | None = None
     foreign_path: str | None = None

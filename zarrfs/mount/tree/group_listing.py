@@ -11,9 +11,9 @@ from zarrfs.engine.parallel import for_each
 from zarrfs.engine.stores.base import Listing
 from zarrfs.files.content.content import BytesSegment, VirtualFileContent
 from zarrfs.files.views import (
-    DirectoryView,
+    PlanesView,
     View,
-    directory_view_of_name,
+    array_of_planes,
     overlapping_suffixes,
     unsupported_reason,
     views_of_name,
@@ -42,7 +42,7 @@ class GroupListing:
         self,
         nodes: NodeCache,
         presentation: Presentation,
-        views: Sequence[View | DirectoryView],
+        views: Sequence[View | PlanesView],
         foreign: ForeignFiles,
         summaries: ArraySummaries | None = None,
     ) -> None:
@@ -131,9 +131,9 @@ class GroupListing:
         if name == GROUP_DOCUMENT:
             return True
         stems = [stem for _, stem in views_of_name(name)]
-        found = directory_view_of_name(name)
-        if found is not None:
-            stems.append(found[1])
+        planes = array_of_planes(name)
+        if planes is not None:
+            stems.append(planes)
         if name.endswith(ERROR_SUFFIX):
             stems.append(name.removesuffix(ERROR_SUFFIX))
         if member_names.isdisjoint(stems):
@@ -162,15 +162,14 @@ class GroupListing:
 
     def _views_of(
         self, record: NodeRecord, array: Array, stem: str
-    ) -> Iterator[tuple[View | DirectoryView, ListedEntry]]:
+    ) -> Iterator[tuple[View | PlanesView, ListedEntry]]:
         presented = self._presentation.present(record, array, reference_name(stem))
         for view in self._views:
             if unsupported_reason(view, presented) is not None:
                 continue
             name = file_name(stem, view.suffix)
-            if isinstance(view, DirectoryView):
-                find = partial(self._presentation.directory, record, stem, view)
-                yield view, ListedEntry(name, True, find)
+            if isinstance(view, PlanesView):
+                yield view, ListedEntry(name, True, partial(self._presentation.planes, record, stem))
             else:
                 yield (
                     view,

@@ -15,9 +15,9 @@ from zarrfs.files.content.content import BytesSegment, VirtualFileContent
 from zarrfs.files.json_memory import json_memory_nbytes
 from zarrfs.files.json_view import JsonView, group_json
 from zarrfs.files.raw.view import FortranRawView, RawView
+from zarrfs.files.tiff.planes_view import PlaneDirectory
 from zarrfs.files.view import fixed_size_unsupported_reason
-from zarrfs.files.views import DirectoryView, PresentedArray, View, make_content, unsupported_reason
-from zarrfs.files.virtual_directories import VirtualDirectory
+from zarrfs.files.views import PLANES, PlanesView, PresentedArray, View, make_content, unsupported_reason
 from zarrfs.mount.tree.entries import Directory, VirtualFile
 from zarrfs.mount.tree.long_names import reference_name
 from zarrfs.mount.tree.node_cache import NodeCache
@@ -40,7 +40,7 @@ MAX_ANCESTORS = 3
 multiscale image is usually a member of the image, or of a group of the level.
 """
 
-COUNTED_SUFFIX, DIRECTORIES, GEOMETRY, NGFF = "counted suffix", "directories", "geometry", "ngff"
+COUNTED_SUFFIX, GEOMETRY, NGFF, PLANE_FILES = "counted suffix", "geometry", "ngff", "plane files"
 """Keys of ``NodeRecord.details``."""
 
 
@@ -56,7 +56,7 @@ class _CachedContent:
 class _CachedDirectory:
     """The files of a directory that presents an array, and the geometry that they depend on."""
 
-    files: VirtualDirectory
+    files: PlaneDirectory
     geometry: Geometry
 
 
@@ -91,7 +91,7 @@ class MemberGeometries:
 class Presentation:
     """Presents the nodes of a cache. Thread-safe. ``views`` are the views that listings contain."""
 
-    def __init__(self, nodes: NodeCache, views: Collection[View | DirectoryView]) -> None:
+    def __init__(self, nodes: NodeCache, views: Collection[View | PlanesView]) -> None:
         self._nodes = nodes
         suffixes = {view.suffix for view in views}
         is_fortran = FortranRawView.suffix in suffixes and RawView.suffix not in suffixes
@@ -172,21 +172,20 @@ class Presentation:
         content = cached.content
         return VirtualFile(content, content.size, None, record.node, record.has_attributes, record.path)
 
-    def directory(self, record: NodeRecord, stem: str, view: DirectoryView) -> Directory | None:
-        """Return the directory in which a view presents an array named ``stem``, or None if it cannot."""
+    def planes(self, record: NodeRecord, stem: str) -> Directory | None:
+        """Return the directory of the planes of an array named ``stem``, or None if it has none."""
         array = record.node
         if not isinstance(array, Array):
             return None
-        directories: dict[str, _CachedDirectory] = record.details.setdefault(DIRECTORIES, {})
-        cached = directories.get(view.suffix)
+        cached: _CachedDirectory | None = record.details.get(PLANE_FILES)
         if cached is None or cached.geometry != self._geometry(record):
             presented = self.present(record, array, reference_name(stem))
-            if unsupported_reason(view, presented) is not None:
+            if unsupported_reason(PLANES, presented) is not None:
                 return None
-            cached = _CachedDirectory(view.directory(presented), presented.geometry)
-            if view.suffix not in directories:
+            cached = _CachedDirectory(PLANES.directory(presented), presented.geometry)
+            if PLANE_FILES not in record.details:
                 self._nodes.grow(record, CONTENT_NBYTES)
-            directories[view.suffix] = cached
+            record.details[PLANE_FILES] = cached
         modified = self._nodes.sizes.get(record).modified
         return Directory(array, modified, record.has_attributes, cached.files, record.path)
 

@@ -21,7 +21,7 @@ from zarrfs.engine.array.array import Array
 from zarrfs.engine.group.group import Group
 from zarrfs.errors import StoreError
 from zarrfs.files.content.content import VirtualFileContent
-from zarrfs.files.views import directory_view_of_name, listed_views, views_of_name
+from zarrfs.files.views import array_of_planes, listed_views, views_of_name
 from zarrfs.mount.tree.array_summaries import ArraySummaries
 from zarrfs.mount.tree.entries import Directory, Entry, FileSummary, ListedEntry, VirtualFile
 from zarrfs.mount.tree.foreign_files import ForeignFiles
@@ -212,11 +212,11 @@ class Tree:
             if file is not None:
                 return file
             candidates.append(record.node)
-        found = directory_view_of_name(name)
-        if found is not None:
-            record = self._member_record(parent, found[1])
+        array_name = array_of_planes(name)
+        if array_name is not None:
+            record = self._member_record(parent, array_name)
             if record is not None:
-                directory = self._presentation.directory(record, found[1], found[0])
+                directory = self._presentation.planes(record, array_name)
                 if directory is not None:
                     return directory
                 candidates.append(record.node)
@@ -254,7 +254,7 @@ class Tree:
 
     def _file_in_view(self, parent: str, name: str) -> VirtualFile | None:
         """Return the file ``name`` of a directory that presents an array, or None if there is none."""
-        if directory_view_of_name(parent.rpartition("/")[2]) is None:
+        if array_of_planes(parent.rpartition("/")[2]) is None:
             return None
         entry = self.lookup(parent)
         return _file_of(entry, name) if isinstance(entry, Directory) else None
