@@ -190,6 +190,7 @@ def registered_modules() -> set[str]:
     """Return the public modules, and the modules that the registries of commands and codecs name."""
     commands = {f"zarrfs.cli.{MODULES.get(name, name)}" for name in COMMANDS}
     codecs = {codec_class(name) for name in BUILT_IN} | {adapter_class(name) for name in ADAPTERS}
+    codecs.add(codec_class("imagecodecs_png"))  # the names of this package are not in a table
     panels = {f"zarrfs_viewer.qt.panels.{name}" for name, _ in PANELS}
     return PUBLIC_MODULES | commands | panels | {codec.__module__ for codec in codecs if codec is not None}
 

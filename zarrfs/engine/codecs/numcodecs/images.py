@@ -72,6 +72,6 @@ def imagecodecs_adapter(name: str) -> type[Codec] | None:
         bases = (NumcodecsBytesCodec,)
     else:
         return None
-    return type(
-        f"Imagecodecs{bare.title()}Codec", bases, {"name": name, "id": name, "__doc__": bases[0].__doc__}
-    )
+    # The module of a class that the metaclass creates would otherwise be that of the metaclass, "abc".
+    members = {"name": name, "id": name, "__doc__": bases[0].__doc__, "__module__": __name__}
+    return type(f"Imagecodecs{bare.title()}Codec", bases, members)
