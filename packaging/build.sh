@@ -91,7 +91,7 @@ build_deb() {
     ln -s mount.zarrfs "$target/usr/sbin/mount.fuse.zarrfs"
     cp "$source/packaging/systemd/zarrfs@.service" "$target/usr/lib/systemd/user/"
     cp "$source/LICENSE" "$target/usr/share/doc/zarrfs/copyright"
-    cp "$source/packaging/systemd/zarrfs.mount.example" "$source"/docs/licences.md "$target/usr/share/doc/zarrfs/"
+    cp "$source/packaging/systemd/zarrfs.mount.example" "$source/packaging/licences.md" "$target/usr/share/doc/zarrfs/"
     gzip -9nc "$source/CHANGELOG.md" >"$target/usr/share/doc/zarrfs/changelog.gz"
     sed -e "s/@VERSION@/$version/; s/@ARCHITECTURE@/$architecture/" \
         -e "s/@SERIES@/3.$series/; s/@NEXT_SERIES@/3.$((series + 1))/" \
@@ -128,7 +128,7 @@ build_bundle() {
     quietly env PYTHONPATH= "$environment/bin/python" -P -m PyInstaller --noconfirm --log-level WARN \
         --distpath "$environment/dist" --workpath "$environment/work" "$source/packaging/bundle/zarrfs-viewer.spec"
     cd "$root"
-    cp "$source/LICENSE" "$source/docs/licences.md" "$environment/dist/zarrfs-viewer/"
+    cp "$source/LICENSE" "$source/packaging/licences.md" "$environment/dist/zarrfs-viewer/"
     tar -C "$environment/dist" --owner=0 --group=0 --numeric-owner -czf \
         "dist/zarrfs-viewer-$version-$platform.tar.gz" zarrfs-viewer
     rm -rf "$environment"

@@ -106,6 +106,9 @@ OPENING = "Open"
 
 CREATION = "Create arrays and groups"
 
+COMMAND = re.compile(r"^## zarrfs ([a-z]+)$", re.MULTILINE)
+"""The heading of a command in ``docs/command-line.md``."""
+
 PACKAGE_SECTIONS: dict[str, tuple[str, ...]] = {
     OPENING: ("open", "open_array", "open_group", "open_consolidated", "Access"),
     "Arrays": ("Array",),
@@ -157,12 +160,17 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Replace links to files of the checkout that are not part of the site: README.md by the home page."""
+    """Replace links to files of the checkout that are not part of the site: README.md by the home page.
+
+    Each command of the page of the command line gets a link to its help, which only the site has.
+    """
     if page.file.generated_by is not None:  # Its links are those of the site.
         return markdown
     markdown = markdown.replace("](../README.md)", "](index.md)").replace(
         "](../ARCHITECTURE.md)", "](architecture.md)"
     )
+    if page.file.src_uri == "command-line.md":
+        markdown = COMMAND.sub(r"\g<0>\n\n[All options](reference/commands.md#zarrfs-\1)", markdown)
     return OUTSIDE.sub(r"\1 (`\2` of the source code)", markdown)
 
 
@@ -289,8 +297,9 @@ def errors_page() -> str:
         _table(("code", "meaning"), [(f"`{code}`", text) for code, text in EXIT_CODES.items()]),
         "## Environment variables",
         _table(("variable", "meaning"), [(f"`{name}`", text) for name, text in VARIABLES.items()]),
-        "[The command line](../command-line.md) lists the options of the commands and of mounts, [the package "
-        "zarrfs](python.md#zarrfs.open) those of `open`, and [caches](../caches.md) the sizes of caches.",
+        "[The help of the commands](commands.md) lists their options and those of mounts, [the package "
+        "zarrfs](python.md#zarrfs.open) those of `open`, and [caches](../concurrent-access.md#caches) the sizes of "
+        "caches.",
     ]
     return "\n\n".join(sections) + "\n"
 

@@ -60,7 +60,9 @@ def test_the_site_is_built_without_warnings(tmp_path: Path) -> None:
     for name in ("storage.Store", "tools.verify", "dask.to_zarr", "errors.MissingChunkError"):
         assert f'id="zarrfs.{name}"' in html, name
     html = (tmp_path / "site" / "reference" / "errors" / "index.html").read_text(encoding="utf-8")
-    assert 'href="../../command-line/"' in html
+    assert 'href="../commands/"' in html
+    html = (tmp_path / "site" / "command-line" / "index.html").read_text(encoding="utf-8")
+    assert [name for name in COMMANDS if f'href="../reference/commands/#zarrfs-{name}"' not in html] == []
 
 
 def test_the_pages_contain_all_commands_views_and_codecs(site_pages: ModuleType) -> None:

@@ -20,7 +20,8 @@ __all__ = ["command"]
 )
 @click.option(
     "--dtype",
-    help="Convert the values to this data type, such as uint32. Values that do not fit are an error.",
+    help="Convert the values to this data type, such as uint32. Integers that do not fit are an error, "
+    "floating-point numbers are rounded.",
 )
 @click.option(
     "--if-exists",

@@ -37,7 +37,11 @@ MAX_LISTED = 1000
 @click.argument("location")
 @click.argument("path", default="")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--no-count", is_flag=True, help="Do not determine the number and size of the stored chunks.")
+@click.option(
+    "--no-count",
+    is_flag=True,
+    help="Do not determine the number and size of the stored chunks, which requires a listing of the store.",
+)
 @location_options
 def command(
     location: str,

@@ -87,7 +87,8 @@ class OctalType(click.ParamType):  # type: ignore[type-arg]
     "--views",
     type=ViewsType(),
     default=None,
-    help="The kinds of files that are listed, such as npy,raw,nii, or all. Files of other kinds can still be opened.",
+    help="The kinds of files that are listed, such as npy,raw,nii, or all. Default: npy,raw,json. "
+    "Files of other kinds can still be opened.",
 )
 @click.option(
     "--order",
@@ -116,7 +117,9 @@ class OctalType(click.ParamType):  # type: ignore[type-arg]
 )
 @click.option("--create-format", help="With --rw: the Zarr format of new arrays. Default: that of the group.")
 @click.option("--create-chunks", help="With --rw: the chunk shape of new arrays, such as 64,64,64, or auto.")
-@click.option("--create-codec", help="With --rw: the compression of new arrays, such as zstd or none.")
+@click.option(
+    "--create-codec", help="With --rw: the compression of new arrays, such as zstd, gzip:5 or none."
+)
 @click.option("--uid", type=click.IntRange(0, 2**32 - 2), help="The user ID of the owner of all files.")
 @click.option("--gid", type=click.IntRange(0, 2**32 - 2), help="The group ID of all files.")
 @click.option(

@@ -117,7 +117,8 @@ def copy_options(command: Callable[..., None]) -> Callable[..., None]:
         ),
         click.option(
             "--paths",
-            help="Copy only the members at these paths: 0,labels/nuclei. They are found also if a server cannot list.",
+            help="Copy only the members at these paths, such as 0,labels/nuclei, with the groups above and all nodes "
+            "below them. They are found also if a server cannot list.",
         ),
         click.option(
             "--nodes-only",

@@ -352,7 +352,9 @@ def test_every_action_has_a_shortcut_and_a_palette_entry(qtbot: QtBot, window: M
 def test_the_documents_name_shortcuts_that_exist(window: MainWindow) -> None:
     """Those after a title in bold, such as **Undo** (Ctrl+Z)."""
     actions = dict(key_help(window.actions_by_name))
-    text = " ".join((DOCUMENTS / name).read_text("utf-8") for name in ("viewer-images.md", "live-data.md"))
+    text = " ".join(
+        (DOCUMENTS / name).read_text("utf-8") for name in ("viewer-images.md", "concurrent-access.md")
+    )
     documented = re.findall(r"\*\*([^*]+)\*\*\s+\(((?:Ctrl\+|Shift\+|Alt\+)*(?:[A-Z,?]|F\d+))\)", text)
     assert ("Undo", "Ctrl+Z") in documented
     assert [(title, keys) for title, keys in documented if not actions.get(keys, "").startswith(title)] == []
