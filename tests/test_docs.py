@@ -123,6 +123,46 @@ def requirement_name(requirement: str) -> str:
     return name[0]
 
 
+def wrong_entries(rows: list[list[str]]) -> list[str]:
+    """Return the paths in cells of CONTRIBUTING.md that do not exist, and the names that are not in the file that
+    follows them in the cell.
+    """
+    wrong = []
+    for cell in (cell for row in rows for cell in row):
+        words = re.findall(r"`([\w./]+)`", cell)
+        paths = [word for word in words if "/" in word]
+        wrong += [path for path in paths if not (ROOT / path).exists()]
+        files = [ROOT / path for path in paths if path.endswith(".py") and (ROOT / path).is_file()]
+        names = [word for word in words if re.fullmatch(r"_?[A-Z]\w+", word)]
+        wrong += [
+            name for name in names if files and not re.search(rf"\b{name}\b", files[0].read_text("utf-8"))
+        ]
+    return wrong
+
+
+def test_the_table_of_what_is_added_where_is_true() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text.partition("\n## Where to add things\n")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")]
+    assert len(rows) > 10
+    assert wrong_entries(rows) == []
+    assert wrong_entries(
+        [["`BUILT_IN` in `zarrfs/files/views.py`", "`Absent` in `zarrfs/files/views.py`", "`no/file.py`"]]
+    ) == [
+        "Absent",
+        "no/file.py",
+    ]
+
+
+def test_the_modules_of_the_mechanisms_exist() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    section = text.partition("\n## Mechanisms\n")[2].partition("\n## ")[0]
+    modules = re.findall(r"`([\w/]+(?:\.py|/))`", section)
+    assert len(modules) > 20
+    folders = (ROOT / "zarrfs", ROOT / "viewer" / "zarrfs_viewer")
+    assert [name for name in modules if not any((folder / name).exists() for folder in folders)] == []
+
+
 OTHER_SPELLINGS = (
     r"colors?|centers?|centered|neighbors?|behaviors?|\w+(?:alis|ognis|hronis)(?:e[sd]?|ing|ation)"
 )

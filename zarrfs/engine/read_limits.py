@@ -1,4 +1,4 @@
-"""All thresholds of reading. The planner (``io/planning.py``) decides by them; no executor has thresholds of its own.
+"""All thresholds of reading. The planner (``read/planning.py``) decides by them; no executor has thresholds of its own.
 
 A request costs a fixed time, which is stated here as the number of bytes that take as long. It differs between the
 executors: in Python a request passes several functions and objects, in the native library it is one system call. So
