@@ -21,6 +21,8 @@ from zarrfs.mount.process.unmounting import unmount
 pytestmark = needs_fuse
 
 CHUNK = 8192
+KILLED = "its process was killed; data that were written last may not be stored"
+
 KILLS = int(os.environ.get("ZARRFS_TEST_KILLS", "6"))
 """The number of times that a mount is killed. A thorough run uses some hundred."""
 
@@ -94,7 +96,9 @@ def test_two_mounts_of_a_directory_exclude_each_other_by_default(tmp_path: Path)
 @pytest.mark.parametrize(
     "layout", [{"compressors": None}, {}, {"shards": 4 * CHUNK}], ids=["plain", "zstd", "shards"]
 )
-def test_after_a_kill_each_chunk_is_old_or_new(layout: dict[str, int | None], tmp_path: Path) -> None:
+def test_after_a_kill_each_chunk_is_old_or_new(
+    layout: dict[str, int | None], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     store, mnt = tmp_path / "a.zarr", tmp_path / "mnt"
     root = zarrfs.create_group(store)
     count = 16
@@ -124,7 +128,9 @@ def test_after_a_kill_each_chunk_is_old_or_new(layout: dict[str, int | None], tm
             with suppress(OSError):
                 os.close(descriptor)
             process.wait()
+        caplog.clear()
         unmount(str(mnt))
+        assert [record.message.partition(": ")[2] for record in caplog.records] == [KILLED]
         array = zarrfs.open_array(store, "img")[...].reshape(count, CHUNK)
         for index in range(count):
             assert len(set(array[index].tolist())) == 1, f"chunk {index} is neither old nor new"

@@ -192,10 +192,7 @@ def array_attributes(spec: ArraySpec) -> dict[str, Any]:
         raise UnsupportedError(f'N5 has regular blocks only, not the chunk grid "{spec.chunk_grid.name}"')
     if not isinstance(spec.chunk_key_encoding, N5Keys):
         raise UnsupportedError(f'N5 does not support the chunk key encoding "{spec.chunk_key_encoding.name}"')
-    if spec.data_type.name not in DATA_TYPES:
-        raise UnsupportedError(
-            f"N5 has no data type for {spec.data_type.name}; it has {', '.join(DATA_TYPES)}"
-        )
+    _check_data_type(spec)
     if not spec.shape:
         raise UnsupportedError("N5 does not support arrays without dimensions")
     if spec.fill_value is not None and spec.fill_value != 0:
@@ -246,8 +243,17 @@ def _same_compression(compression: Any, spec: ArraySpec) -> bool:
     return block_codecs(len(spec.shape), codecs) == spec.codecs
 
 
+def _check_data_type(spec: ArraySpec) -> None:
+    if spec.data_type.name not in DATA_TYPES:
+        raise UnsupportedError(
+            f"N5 has no data type for {spec.data_type.name}; it has {', '.join(DATA_TYPES)}"
+        )
+
+
 def _check_options(spec: ArraySpec) -> None:
     """Raise UnsupportedError if the options of a new array specify what N5 stores in another way or not at all."""
+    # A data type of variable length has a serializer of its own. The data type is the cause.
+    _check_data_type(spec)
     found = None
     filters = [codec.name for codec in spec.codecs if isinstance(codec, ArrayArrayCodec)]
     serializer = next(codec for codec in spec.codecs if isinstance(codec, ArrayBytesCodec))
