@@ -34,6 +34,7 @@ from zarrfs.errors import (
     ZarrError,
 )
 from zarrfs.testing import CountingStore, LatencyStore
+from zarrfs.testing.stores import ObservedStore
 
 FORMATS = [2, 3]
 
@@ -259,7 +260,7 @@ def test_replacing_deleting_and_moving_leave_no_keys_behind(zarr_format: Any) ->
     assert root["ab"][...].tolist() == list(range(1, 11))
 
 
-class Failing(WrapperStore):
+class Failing(ObservedStore):
     """Refuses one operation on one prefix."""
 
     def __init__(self, store: Store, operation: str, prefix: str, error: Exception) -> None:

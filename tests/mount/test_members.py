@@ -18,7 +18,6 @@ import zarrfs
 from tests.mount.test_tree import hierarchy, list_names, read_file
 from tests.threads import Clock
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import MountError, StoreError
 from zarrfs.files.content.freshness import REVALIDATION_SECONDS
 from zarrfs.mount.fuse.permissions import Permissions
@@ -29,9 +28,10 @@ from zarrfs.mount.tree.node_records import BrokenNode
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.mount.writing.local_storage import check_store
 from zarrfs.testing import CountingStore
+from zarrfs.testing.stores import ObservedStore
 
 
-class RefusingStore(WrapperStore):
+class RefusingStore(ObservedStore):
     """Raises ``error``, unless it is None, for every key below a prefix."""
 
     def __init__(self, store: MemoryStore, prefix: str, error: Exception) -> None:
@@ -92,7 +92,7 @@ def test_an_unexpected_error_in_a_member_is_logged_and_does_not_affect_other_mem
 
 
 def test_a_group_that_cannot_be_listed_does_not_affect_other_directories() -> None:
-    class Unlistable(WrapperStore):
+    class Unlistable(ObservedStore):
         def _before(self, operation: str, key: str) -> None:
             if operation == "list_dir" and key == "labels":
                 raise StoreError("you may not", errno.EACCES)
@@ -105,7 +105,7 @@ def test_a_group_that_cannot_be_listed_does_not_affect_other_directories() -> No
 
 
 def test_an_array_whose_stored_size_is_unknown_is_readable(caplog: pytest.LogCaptureFixture) -> None:
-    class Uncountable(WrapperStore):
+    class Uncountable(ObservedStore):
         def _before(self, operation: str, key: str) -> None:
             if operation == "usage":
                 raise StoreError("you may not", errno.EACCES)

@@ -17,7 +17,6 @@ from tests.mount.test_members import LARGE_ATTRIBUTES, RefusingStore
 from tests.threads import Clock
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import (
     ChunkDecodeError,
     MetadataError,
@@ -31,6 +30,7 @@ from zarrfs.mount.fuse.error_numbers import error_number
 from zarrfs.mount.fuse.operations import ZarrOperations
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.testing import CountingStore
+from zarrfs.testing.stores import ObservedStore
 
 
 def make_test_operations(store: Store, **options: Any) -> ZarrOperations:
@@ -106,7 +106,7 @@ def test_an_unreadable_member_has_the_error_number_of_its_cause(caplog: pytest.L
 def test_a_read_error_is_returned_as_eio_and_logged_once(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class FailingStore(WrapperStore):
+    class FailingStore(ObservedStore):
         def _before(self, operation: str, key: str) -> None:
             if key == "img/c/2" and operation.startswith("get"):
                 raise error

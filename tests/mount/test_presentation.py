@@ -13,7 +13,6 @@ import pytest
 import zarrfs
 from tests.threads import Clock
 from zarrfs.engine.stores.memory import MemoryStore
-from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import StoreError
 from zarrfs.files import views as registry
 from zarrfs.files.content.content import BytesSegment, VirtualFileContent
@@ -22,6 +21,7 @@ from zarrfs.files.view import PresentedArray, View
 from zarrfs.mount.tree.entries import Directory, VirtualFile
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.testing import CountingStore
+from zarrfs.testing.stores import ObservedStore
 
 
 class ScaleView(View):
@@ -123,7 +123,7 @@ def test_large_attributes_contain_the_geometry_too() -> None:
 @pytest.mark.usefixtures("_scale_view")
 @pytest.mark.parametrize("error_number", [errno.EIO, errno.EACCES])
 def test_a_group_that_cannot_be_read_is_not_treated_as_a_group_without_metadata(error_number: int) -> None:
-    class FailingStore(WrapperStore):
+    class FailingStore(ObservedStore):
         fails = False
 
         def _before(self, operation: str, key: str) -> None:

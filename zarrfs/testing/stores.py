@@ -5,14 +5,42 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, Store
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 
-__all__ = ["CountingStore", "FailingStore", "LatencyStore"]
+__all__ = ["CountingStore", "FailingStore", "LatencyStore", "ObservedStore"]
+
+OBSERVED = (
+    *("get", "get_ranges", "get_into", "size", "stamp", "version", "list_dir", "list_prefix", "usage"),
+    *("set", "delete", "delete_prefix", "move_prefix"),
+)
 
 
-class CountingStore(WrapperStore):
+class ObservedStore(WrapperStore):
+    """Calls ``_before`` before each operation that accesses keys.
+
+    Reads with a limit, tests of existence, and changes of several parts or keys are performed, and announced, as the
+    operations on one key of which they consist.
+    """
+
+    def _before(self, operation: str, key: str) -> None:
+        """Can wait or raise an error."""
+
+    def _call(self, name: str, *args: Any) -> Any:
+        if name in OBSERVED:
+            self._before(name, args[0])
+        return super()._call(name, *args)
+
+    get_within = Store.get_within
+    exists = Store.exists
+    listing_stamp = Store.listing_stamp
+    set_parts = Store.set_parts
+    delete_keys = Store.delete_keys
+
+
+class CountingStore(ObservedStore):
     """Counts calls and bytes.
 
     Attributes:
@@ -64,7 +92,7 @@ class CountingStore(WrapperStore):
             self.bytes_written += memoryview(value).nbytes
 
 
-class LatencyStore(WrapperStore):
+class LatencyStore(ObservedStore):
     """Calls ``wait(operation, key)`` before each operation, to simulate latency or to wait for an event."""
 
     def __init__(self, store: Store, wait: Callable[[str, str], object]) -> None:
@@ -75,7 +103,7 @@ class LatencyStore(WrapperStore):
         self._wait(operation, key)
 
 
-class FailingStore(WrapperStore):
+class FailingStore(ObservedStore):
     """Calls ``failure(operation, key)`` before each operation, and raises the exception that it returns, if any."""
 
     def __init__(self, store: Store, failure: Callable[[str, str], Exception | None]) -> None:

@@ -68,9 +68,7 @@ __all__ = [
 class ReadOnlyWithWrites(ReadOnlyStore):
     """A read-only wrapper with writing enabled, so that the contract suite covers its read methods."""
 
-    set = WrapperStore.set
-    delete = WrapperStore.delete
-    delete_prefix = WrapperStore.delete_prefix
+    _call = WrapperStore._call
 
 
 def fail_every_other_operation() -> Callable[[str, str], Exception | None]:

@@ -168,7 +168,7 @@ def test_a_slow_request_does_not_shorten_others_while_some_are_answered(gate: Ga
     other = threading.Thread(target=answer_others)
     other.start()
     with pytest.raises(StoreError, match="did not respond"):
-        store._call(slow, "slow")
+        store._limit(slow, "slow")
     other.join()
     release.set()
     assert not store._is_hung

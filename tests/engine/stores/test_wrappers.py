@@ -1,37 +1,204 @@
-"""Wrapper stores: each operation is announced before it is delegated."""
+"""Wrapper stores: each operation of ``Store`` passes through one method of the wrapper to the wrapped store."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from zarrfs.engine.stores.base import StoredValue
+from zarrfs.engine.hierarchy.staging import StagingStore
+from zarrfs.engine.stores.base import ByteRange, Store, StoredValue
 from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.engine.stores.remote.prefetching import PrefetchingStore
+from zarrfs.engine.stores.wrappers.caching import LRUStore, MetadataCacheStore
+from zarrfs.engine.stores.wrappers.closed import ClosedStore
+from zarrfs.engine.stores.wrappers.plugin import PluginStore
+from zarrfs.engine.stores.wrappers.prefix import PrefixStore
+from zarrfs.engine.stores.wrappers.retrying import RetryStore
+from zarrfs.engine.stores.wrappers.synchronizers import SynchronizedStore, ThreadSynchronizer
+from zarrfs.engine.stores.wrappers.timeout import TimeoutStore
 from zarrfs.engine.stores.wrappers.undo import UndoStore
-from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
-from zarrfs.errors import StoreError
-from zarrfs.testing import FailingStore
+from zarrfs.engine.stores.wrappers.wrapper import DelegatingStore, ReadOnlyStore, WrapperStore
+from zarrfs.errors import ReadOnlyError, StoreError
+from zarrfs.testing import CountingStore, FailingStore, LatencyStore
+from zarrfs.testing.stores import OBSERVED, ObservedStore
 
-OPERATIONS: dict[str, Callable[[WrapperStore], Any]] = {
-    "get": lambda store: store.get("a/b"),
-    "get_ranges": lambda store: store.get_ranges("a/b", []),
-    "get_into": lambda store: store.get_into("a/b", memoryview(bytearray(1))),
-    "size": lambda store: store.size("a/b"),
-    "stamp": lambda store: store.stamp("a/b"),
-    "version": lambda store: store.version("a/b"),
-    "list_dir": lambda store: store.list_dir("a/b"),
-    "list_prefix": lambda store: store.list_prefix("a/b"),
-    "usage": lambda store: store.usage("a/b"),
-    "set": lambda store: store.set("a/b", b"2"),
-    "delete": lambda store: store.delete("a/b"),
-    "delete_prefix": lambda store: store.delete_prefix("a/b"),
-    "move_prefix": lambda store: store.move_prefix("a/b", "c"),
+OPERATIONS: dict[str, tuple[Any, ...]] = {
+    "get": ("a/b",),
+    "get_within": ("a/b", 10),
+    "get_ranges": ("a/b", [ByteRange(0, 1)]),
+    "get_into": ("a/b", memoryview(bytearray(1))),
+    "size": ("a/b",),
+    "stamp": ("a/b",),
+    "version": ("a/b",),
+    "exists": ("a/b",),
+    "is_irregular": ("a/b",),
+    "list_dir": ("a",),
+    "list_prefix": ("a",),
+    "is_empty": ("a",),
+    "listing_stamp": ("a",),
+    "missing_container": (),
+    "usage": ("a",),
+    "set": ("a/b", b"2"),
+    "set_parts": ("a/b", [b"2"]),
+    "delete": ("a/b",),
+    "delete_prefix": ("a",),
+    "delete_keys": (["a/b"],),
+    "move_prefix": ("a", "c"),
+    "lock": ("a/b",),
+    "flush": (),
+    "clean": (),
 }
+"""Operation -> arguments."""
+
+CHANGES = ("set", "set_parts", "delete", "delete_prefix", "delete_keys", "move_prefix")
+
+OTHER_METHODS = {
+    "open_value": "the operations of the wrapper read the value",
+    "prefetch": "a wrapper reads each value by itself",
+    "limit_requests": "changes a property",
+    "close": "some wrappers do not own the store",
+}
+
+WRAPPERS: dict[type[DelegatingStore], Callable[[Store], Store]] = {
+    WrapperStore: WrapperStore,
+    ReadOnlyStore: ReadOnlyStore,
+    RetryStore: RetryStore,
+    TimeoutStore: lambda store: TimeoutStore(store, 60),
+    PluginStore: lambda store: PluginStore(store, "test"),
+    UndoStore: UndoStore,
+    SynchronizedStore: lambda store: SynchronizedStore(store, ThreadSynchronizer()),
+    LRUStore: lambda store: LRUStore(store, 100),
+    MetadataCacheStore: lambda store: MetadataCacheStore(store, 60),
+    PrefixStore: lambda store: PrefixStore(store, "p"),
+    StagingStore: lambda store: StagingStore(store, "p"),
+    PrefetchingStore: lambda store: PrefetchingStore(store, NoQueue(), lambda key, result: None),  # type: ignore[arg-type]
+    ClosedStore: ClosedStore,
+    ObservedStore: ObservedStore,
+    CountingStore: CountingStore,
+    LatencyStore: lambda store: LatencyStore(store, lambda operation, key: None),
+    FailingStore: lambda store: FailingStore(store, lambda operation, key: None),
+}
+
+COMPOSITIONS = {
+    "get_within": "get",
+    "get_into": "get",
+    "version": "stamp",
+    "exists": "size",
+    "set_parts": "set",
+    "delete_keys": "delete",
+    "delete_prefix": "list_prefix",
+    "move_prefix": "list_prefix",
+}
+"""Operation -> the operation of which some wrappers compose it."""
+
+NOT_DELEGATED = {
+    (PrefixStore, "clean"),
+    (StagingStore, "clean"),
+    (MetadataCacheStore, "listing_stamp"),
+    (ObservedStore, "listing_stamp"),
+    (CountingStore, "listing_stamp"),
+    (LatencyStore, "listing_stamp"),
+    (FailingStore, "listing_stamp"),
+}
+"""The temporary files are those of the whole store. A stamp of the store is not that of a cached listing."""
+
+
+class NoQueue:
+    def take(self, key: str) -> None:
+        return None
+
+
+class RecordingStore(WrapperStore):
+    """Records the operations."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryStore({"a/b": b"1", "p/a/b": b"1"}))
+        self.names: list[str] = []
+
+    def _call(self, name: str, *args: Any) -> Any:
+        self.names.append(name)
+        return super()._call(name, *args)
+
+
+def public_methods(kind: type) -> Iterator[str]:
+    for name, member in vars(kind).items():
+        if callable(member) and not name.startswith("_"):
+            yield name
+
+
+def wrapper_classes(kind: type[DelegatingStore] = DelegatingStore) -> Iterator[type[DelegatingStore]]:
+    for each in kind.__subclasses__():
+        if each.__module__.startswith("zarrfs."):
+            yield each
+            yield from wrapper_classes(each)
+
+
+def test_every_operation_and_every_wrapper_is_tested() -> None:
+    methods = set(public_methods(Store)) - set(OTHER_METHODS)
+    assert methods == set(OPERATIONS) == set(public_methods(DelegatingStore))
+    assert {each for each in wrapper_classes() if not each.__name__.startswith("_")} == set(WRAPPERS)
+
+
+@pytest.mark.parametrize("kind", WRAPPERS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_wrapper_delegates_every_operation(operation: str, kind: type[DelegatingStore]) -> None:
+    inner = RecordingStore()
+    wrapper = WRAPPERS[kind](inner)
+    perform = getattr(wrapper, operation)
+    if kind is ClosedStore:
+        with pytest.raises(StoreError, match="was closed; open it again"):
+            perform(*OPERATIONS[operation])
+    elif kind is ReadOnlyStore and operation in CHANGES:
+        with pytest.raises(ReadOnlyError, match=r"is open read-only: .*a"):
+            perform(*OPERATIONS[operation])
+    else:
+        result = perform(*OPERATIONS[operation])
+        if operation == "list_prefix":
+            assert list(result) == ["a/b"]
+        elif operation == "lock":
+            with result:
+                pass
+        if (kind, operation) not in NOT_DELEGATED:
+            assert {operation, COMPOSITIONS.get(operation)} & set(inner.names)
+        return
+    assert inner.names == []
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_operation_passes_through_one_method(operation: str) -> None:
+    """A wrapper that overrides ``_call`` sees each operation once, before the wrapped store."""
+    inner = RecordingStore()
+
+    class Refusing(WrapperStore):
+        def _call(self, name: str, *args: Any) -> Any:
+            raise StoreError(f"{name} is refused")
+
+    with pytest.raises(StoreError, match=f"^{operation} is refused"):
+        getattr(Refusing(inner), operation)(*OPERATIONS[operation])
+    assert inner.names == []
+
+
+@pytest.mark.parametrize(
+    ("basis", "operation"),
+    [("get", "get_within"), ("size", "exists"), ("set", "set_parts"), ("delete", "delete_keys")],
+)
+def test_a_wrapper_that_overrides_one_operation_changes_those_with_the_same_effect(
+    basis: str, operation: str
+) -> None:
+    def refuse(self: Store, *args: Any) -> Any:
+        raise StoreError("refused")
+
+    kind = type("Refusing", (WrapperStore,), {basis: refuse})
+    with pytest.raises(StoreError, match="refused"):
+        getattr(kind(MemoryStore()), operation)(*OPERATIONS[operation])
+
+
+@pytest.mark.parametrize(
+    "operation",
+    sorted(set(OPERATIONS) - set(COMPOSITIONS) | {"get_into", "version", "delete_prefix", "move_prefix"}),
+)
 def test_an_operation_is_announced_before_it_is_delegated(operation: str) -> None:
     inner = MemoryStore({"a/b": b"1"})
     announced: list[tuple[str, str]] = []
@@ -40,9 +207,14 @@ def test_an_operation_is_announced_before_it_is_delegated(operation: str) -> Non
         announced.append((name, key))
         return StoreError("refused")
 
-    with pytest.raises(StoreError, match="refused"):
-        OPERATIONS[operation](FailingStore(inner, fail))
-    assert announced == [(operation, "a/b")]
+    store = FailingStore(inner, fail)
+    if operation in OBSERVED:
+        with pytest.raises(StoreError, match="refused"):
+            getattr(store, operation)(*OPERATIONS[operation])
+        assert announced == [(operation, OPERATIONS[operation][0])]
+    else:
+        getattr(store, operation)(*OPERATIONS[operation])
+        assert announced == []
     assert inner.values == {"a/b": b"1"}
 
 
@@ -58,6 +230,12 @@ def test_writes_are_undone() -> None:
     store.set("d", b"new")
     store.set_parts("e", [b"new"])
     assert sorted(inner.list_prefix()) == ["a", "b", "d", "e"]
+    store.undo()
+    assert {key: inner.get(key) for key in inner.list_prefix()} == dict.fromkeys("abc", b"old")
+    store.delete_keys(["a", "b"])
+    store.move_prefix("", "moved")
+    store.delete_prefix("")
+    assert list(inner.list_prefix()) == []
     store.undo()
     assert {key: inner.get(key) for key in inner.list_prefix()} == dict.fromkeys("abc", b"old")
     store.keep_old = False

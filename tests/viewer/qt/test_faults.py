@@ -35,7 +35,7 @@ import zarrfs
 from tests.viewer.qt.hierarchies import write_plate
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact, wait_until_opened
 from zarrfs.engine.stores.local.store import LocalStore
-from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
+from zarrfs.testing.stores import ObservedStore
 
 OpenInWindow = Callable[[object], MainWindow]
 
@@ -520,7 +520,7 @@ def test_the_canvas_has_the_focus_until_a_field_is_clicked(
     assert window.focusWidget() is window.canvas
 
 
-class BlockedStore(WrapperStore):
+class BlockedStore(ObservedStore):
     """A store whose chunk reads block until ``unblock`` is set."""
 
     def __init__(self, path: Path) -> None:

@@ -29,11 +29,11 @@ import zarrfs.files.recognition as foreign
 from tests.engine.stores.servers import web_server
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact, wait_until_opened
 from zarrfs.engine.stores.local.store import LocalStore
-from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import StoreError
+from zarrfs.testing.stores import ObservedStore
 
 
-class BlockedStore(WrapperStore):
+class BlockedStore(ObservedStore):
     """A store whose reads block until ``unblock`` is set."""
 
     def __init__(self, path: Path) -> None:

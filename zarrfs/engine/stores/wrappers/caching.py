@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
+from typing import Any
 
 from zarrfs.engine.stores.base import DOCUMENT_NAMES, Buffer, ByteRange, Listing, Store
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
@@ -25,29 +26,17 @@ class _InvalidatingStore(WrapperStore):
     def _invalidate(self, key: str | None) -> None:
         """Remove what a change of one key, or of any keys if None, makes invalid."""
 
-    def set(self, key: str, value: Buffer) -> None:
+    def _call(self, name: str, *args: Any) -> Any:
         try:
-            super().set(key, value)
+            return super()._call(name, *args)
         finally:
-            self._invalidate(key)
-
-    def delete(self, key: str) -> None:
-        try:
-            super().delete(key)
-        finally:
-            self._invalidate(key)
-
-    def delete_prefix(self, prefix: str) -> None:
-        try:
-            super().delete_prefix(prefix)
-        finally:
-            self._invalidate(None)
-
-    def move_prefix(self, prefix: str, target: str) -> None:
-        try:
-            super().move_prefix(prefix, target)
-        finally:
-            self._invalidate(None)
+            if name in ("set", "set_parts", "delete"):
+                self._invalidate(args[0])
+            elif name == "delete_keys":
+                for key in args[0]:
+                    self._invalidate(key)
+            elif name in ("delete_prefix", "move_prefix"):
+                self._invalidate(None)
 
 
 class LRUStore(_InvalidatingStore):
@@ -211,8 +200,7 @@ class MetadataCacheStore(_InvalidatingStore):
         listings[prefix] = now + self.seconds, listing
         return listing
 
-    def is_empty(self, prefix: str = "") -> bool:
-        return self.store.is_empty(prefix)
+    is_empty = WrapperStore.is_empty
 
     @contextmanager
     def lock(self, key: str) -> Iterator[None]:

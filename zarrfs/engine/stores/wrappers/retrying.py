@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable
 from errno import EBADF
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, Store, Usage
+from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import KeyNameError, ReadOnlyError, StoreError
 from zarrfs.logs import logger
@@ -18,6 +18,9 @@ __all__ = ["RetryStore"]
 T = TypeVar("T")
 
 NOT_RETRIED_ERRORS = (KeyNameError, ReadOnlyError)
+NOT_RETRIED = ("is_irregular", "lock", "missing_container", "flush", "clean")
+"""Operations that concern files of this machine, or of which a failure has a cause that remains."""
+
 MAX_WAIT_SECONDS = 30.0
 
 
@@ -57,45 +60,7 @@ class RetryStore(WrapperStore):
                 self._sleep(delay)
         raise StoreError(f"{self.url}: attempts must be at least 1, found {self.attempts}")
 
-    def get(self, key: str) -> Buffer | None:
-        return self._retry(lambda: self.store.get(key))
-
-    def get_within(self, key: str, max_nbytes: int | None) -> Buffer | None:
-        return self._retry(lambda: self.store.get_within(key, max_nbytes))
-
-    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        return self._retry(lambda: self.store.get_ranges(key, ranges))
-
-    def get_into(self, key: str, out: memoryview) -> int | None:
-        return self._retry(lambda: self.store.get_into(key, out))
-
-    def size(self, key: str) -> int | None:
-        return self._retry(lambda: self.store.size(key))
-
-    def stamp(self, key: str) -> Hashable | None:
-        return self._retry(lambda: self.store.stamp(key))
-
-    def version(self, key: str) -> Hashable | None:
-        return self._retry(lambda: self.store.version(key))
-
-    def list_dir(self, prefix: str = "") -> Listing:
-        return self._retry(lambda: self.store.list_dir(prefix))
-
-    def list_prefix(self, prefix: str = "") -> Iterator[str]:
-        # Collected first: after a failure the keys that were already yielded would be repeated.
-        return iter(self._retry(lambda: list(self.store.list_prefix(prefix))))
-
-    def usage(self, prefix: str = "") -> Usage:
-        return self._retry(lambda: self.store.usage(prefix))
-
-    def set(self, key: str, value: Buffer) -> None:
-        self._retry(lambda: self.store.set(key, value))
-
-    def move_prefix(self, prefix: str, target: str) -> None:
-        self._retry(lambda: self.store.move_prefix(prefix, target))
-
-    def delete(self, key: str) -> None:
-        self._retry(lambda: self.store.delete(key))
-
-    def delete_prefix(self, prefix: str) -> None:
-        self._retry(lambda: self.store.delete_prefix(prefix))
+    def _call(self, name: str, *args: Any) -> Any:
+        if name in NOT_RETRIED:
+            return super()._call(name, *args)
+        return self._retry(lambda: self._complete(name, args))

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
-from zarrfs.engine.stores.base import Buffer, Store, check_key
+from zarrfs.engine.stores.base import Store, check_key
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import StoreError
 
@@ -111,9 +111,6 @@ class SynchronizedStore(WrapperStore):
         super().__init__(store)
         self.synchronizer = synchronizer
         self.synchronized = True
-
-    def get_within(self, key: str, max_nbytes: int | None) -> Buffer | None:
-        return self.store.get_within(key, max_nbytes)
 
     @contextmanager
     def lock(self, key: str) -> Iterator[None]:

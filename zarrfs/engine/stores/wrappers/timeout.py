@@ -6,12 +6,12 @@ import errno
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar, cast
 
-from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, Store, Usage
+from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import ServerError, StoreError
 from zarrfs.logs import logger
@@ -40,6 +40,21 @@ REPEATED_SECONDS = 0.1
 
 MAX_FAILED = 1024
 """The maximum number of keys that timed out recently."""
+
+LOCAL_OPERATIONS = ("stamp", "is_irregular", "listing_stamp", "lock", "clean")
+"""Operations that send no request."""
+
+VALUE_OPERATIONS = {
+    "get": "get",
+    "get_within": "get",
+    "get_ranges": "get_ranges",
+    "size": "size",
+    "exists": "exists",
+}
+"""Operations on one key whose results are remembered for metadata documents -> the name of the remembered result."""
+
+CHANGES = ("set", "set_parts", "delete", "delete_keys", "delete_prefix", "move_prefix", "flush")
+"""Operations that are never answered by the failure of an earlier one."""
 
 
 class _Task:
@@ -173,7 +188,7 @@ class TimeoutStore(WrapperStore):
         self._probe: _Task | None = None
         """A request that succeeds when the server responds again."""
 
-    def _call(
+    def _limit(
         self, operation: Callable[[], T], key: str, timeout: float | None = None, *, is_read: bool = False
     ) -> T:
         """Return the result of an operation. Raises StoreError when the time is over."""
@@ -196,10 +211,10 @@ class TimeoutStore(WrapperStore):
         return cast(T, task.result)
 
     def _read(self, operation: Callable[[], T], key: str) -> T:
-        """Return the result of an operation that changes nothing, as ``_call`` does."""
+        """Return the result of an operation that changes nothing, as ``_limit`` does."""
         if self._failures:
             self._check_failure(operation, key)
-        return self._call(operation, key, self._stale if self._is_hung else None, is_read=True)
+        return self._limit(operation, key, self._stale if self._is_hung else None, is_read=True)
 
     def _timeout_error(self, key: str, limit: float) -> ServerError:
         where = f"{self.url}/{key}" if key else self.url
@@ -272,7 +287,7 @@ class TimeoutStore(WrapperStore):
                 self._probe = self._threads.start(lambda: self._run(run))
             return cast(T, remembered)
         try:
-            return self._call(run, key, self._stale)
+            return self._limit(run, key, self._stale)
         except ServerError as error:
             self._is_hung = self._is_hung or error.errno == errno.ETIMEDOUT
         if not self._is_reported:
@@ -294,22 +309,27 @@ class TimeoutStore(WrapperStore):
 
     # -- operations --------------------------------------------------------------------------------------------
 
-    def get(self, key: str) -> Buffer | None:
-        if self._is_metadata(key):
-            return self._call_remembering("get", key, lambda: self.store.get(key))
-        return self._read(lambda: self.store.get(key), key)
+    def _call(self, name: str, *args: Any) -> Any:
+        if name in LOCAL_OPERATIONS:
+            return super()._call(name, *args)
+        key = args[0] if args and isinstance(args[0], str) else ""
+        # The caller may change its buffers when the operation has been given up.
+        if name == "set":
+            args = key, bytes(args[1])
+        elif name == "set_parts":
+            args = key, [bytes(part) for part in args[1]]
 
-    def get_within(self, key: str, max_nbytes: int | None) -> Buffer | None:
-        if self._is_metadata(key):
-            return self._call_remembering("get", key, lambda: self.store.get_within(key, max_nbytes))
-        return self._read(lambda: self.store.get_within(key, max_nbytes), key)
+        def perform() -> Any:
+            return self._complete(name, args)
 
-    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        if self._is_metadata(key):
+        if name == "list_dir" or (name in VALUE_OPERATIONS and self._is_metadata(key)):
             # Documents are read as one range, whose length limits their size.
-            name = f"get_ranges {list(ranges)}"
-            return self._call_remembering(name, key, lambda: self.store.get_ranges(key, ranges))
-        return self._read(lambda: self.store.get_ranges(key, ranges), key)
+            result_name = VALUE_OPERATIONS.get(name, name)
+            if name == "get_ranges":
+                # Documents are read as one range, whose length limits their size.
+                result_name = f"{name} {list(args[1])}"
+            return self._call_remembering(result_name, key, perform)
+        return self._limit(perform, key) if name in CHANGES else self._read(perform, key)
 
     def get_into(self, key: str, out: memoryview) -> int | None:
         # An operation that is given up must not write to the memory of the caller later.
@@ -321,44 +341,11 @@ class TimeoutStore(WrapperStore):
             out[:] = data
         return len(data)
 
-    def size(self, key: str) -> int | None:
-        if self._is_metadata(key):
-            return self._call_remembering("size", key, lambda: self.store.size(key))
-        return self._read(lambda: self.store.size(key), key)
-
-    def version(self, key: str) -> Any:
-        return self._read(lambda: self.store.version(key), key)
-
-    def list_dir(self, prefix: str = "") -> Listing:
-        return self._call_remembering("list_dir", prefix, lambda: self.store.list_dir(prefix))
-
-    def list_prefix(self, prefix: str = "") -> Iterator[str]:
-        return iter(self._read(lambda: list(self.store.list_prefix(prefix)), prefix))
-
-    def usage(self, prefix: str = "") -> Usage:
-        return self._read(lambda: self.store.usage(prefix), prefix)
-
-    def set(self, key: str, value: Buffer) -> None:
-        copied = bytes(value)  # the caller may change its buffer when the operation has been given up
-        self._call(lambda: self.store.set(key, copied), key)
-
-    def delete(self, key: str) -> None:
-        self._call(lambda: self.store.delete(key), key)
-
-    def delete_prefix(self, prefix: str) -> None:
-        self._call(lambda: self.store.delete_prefix(prefix), prefix)
-
-    def move_prefix(self, prefix: str, target: str) -> None:
-        self._call(lambda: self.store.move_prefix(prefix, target), prefix)
-
-    def flush(self) -> None:
-        self._call(self.store.flush, "")
-
     def close(self) -> None:
         """Close the store. A store that cannot be closed in time is abandoned: the process is about to exit."""
         Store.close(self)
         try:
-            self._call(self.store.close, "", self._stale)
+            self._limit(self.store.close, "", self._stale)
         except StoreError as error:
             if error.errno != errno.ETIMEDOUT:
                 raise

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from typing import Any
 
-from zarrfs.engine.stores.base import Buffer, Store
+from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 
 __all__ = ["UndoStore"]
@@ -32,23 +32,19 @@ class UndoStore(WrapperStore):
         with self._lock:
             self._old_values.setdefault(key, None if value is None else bytes(value))
 
-    def get_within(self, key: str, max_nbytes: int | None) -> Buffer | None:
-        return self.store.get_within(key, max_nbytes)
+    def _call(self, name: str, *args: Any) -> Any:
+        if name in ("set", "set_parts", "delete"):
+            self._save_old_value(args[0])
+        elif name == "delete_keys":
+            for key in args[0]:
+                self._save_old_value(key)
+        return super()._call(name, *args)
 
-    def is_empty(self, prefix: str = "") -> bool:
-        return self.store.is_empty(prefix)
+    def delete_prefix(self, prefix: str) -> None:
+        Store.delete_prefix(self, prefix)
 
-    def set(self, key: str, value: Buffer) -> None:
-        self._save_old_value(key)
-        self.store.set(key, value)
-
-    def set_parts(self, key: str, parts: Sequence[Buffer]) -> None:
-        self._save_old_value(key)
-        self.store.set_parts(key, parts)
-
-    def delete(self, key: str) -> None:
-        self._save_old_value(key)
-        self.store.delete(key)
+    def move_prefix(self, prefix: str, target: str) -> None:
+        Store.move_prefix(self, prefix, target)
 
     def undo(self) -> None:
         """Restore the old values of the written keys, in reverse order.

@@ -1,21 +1,58 @@
-"""The base class of wrapper stores, which delegate their operations to another store, and a read-only wrapper."""
+"""The base classes of wrapper stores, and a read-only wrapper.
+
+Each operation of a wrapper passes through the method ``_call`` of its class. An operation that is added to ``Store`` is
+added to ``DelegatingStore``, and all wrappers then treat it.
+"""
+
+# The results of ``_call`` have the types of the operations.
+# mypy: no-warn-return-any
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, Store, Usage
 
-__all__ = ["ReadOnlyStore", "WrapperStore"]
+__all__ = ["DelegatingStore", "ReadOnlyStore", "WrapperStore"]
+
+COMPOSED = {
+    "get_within": "get",
+    "exists": "size",
+    "is_empty": "list_dir",
+    "listing_stamp": "list_dir",
+    "set_parts": "set",
+    "delete_keys": "delete",
+}
+"""Operation -> the operation that states or does the same in another form. A class that overrides only the second one
+changes both.
+"""
+
+REFUSED = {
+    "set": "writing {!r}",
+    "set_parts": "writing {!r}",
+    "delete": "deleting {!r}",
+    "delete_prefix": "deleting the keys below {!r}",
+    "delete_keys": "deleting {!r}",
+    "move_prefix": "moving the keys below {!r}",
+}
+"""Operations that a read-only store refuses -> what the message states."""
 
 
-class WrapperStore(Store):
-    """Delegates all operations to another store, which it owns. The base class of wrapper stores."""
+class DelegatingStore(Store):
+    """Passes each operation to the method ``_call``, with its name and its arguments."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name, basis in COMPOSED.items():
+            is_inherited = name not in vars(cls) and getattr(cls, name) is getattr(DelegatingStore, name)
+            if basis in vars(cls) and is_inherited:
+                setattr(cls, name, getattr(Store, name))
+
+    def _copy_properties(self, store: Store) -> None:
+        """Set what ``store`` states about itself."""
         self.read_only = store.read_only
         self.listable = store.listable
         self.documents_before_chunks = store.documents_before_chunks
@@ -24,8 +61,93 @@ class WrapperStore(Store):
         self.renames = store.renames
         self.concurrency = store.concurrency
 
-    def _before(self, operation: str, key: str) -> None:
-        """Called before each operation. Can wait or raise an error."""
+    @abstractmethod
+    def _call(self, name: str, *args: Any) -> Any:
+        """Return the result of the operation ``name``."""
+
+    def get(self, key: str) -> Buffer | None:
+        return self._call("get", key)
+
+    def get_within(self, key: str, max_nbytes: int | None) -> Buffer | None:
+        return self._call("get_within", key, max_nbytes)
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        return self._call("get_ranges", key, ranges)
+
+    def get_into(self, key: str, out: memoryview) -> int | None:
+        return self._call("get_into", key, out)
+
+    def size(self, key: str) -> int | None:
+        return self._call("size", key)
+
+    def stamp(self, key: str) -> Hashable | None:
+        return self._call("stamp", key)
+
+    def version(self, key: str) -> Hashable | None:
+        return self._call("version", key)
+
+    def exists(self, key: str) -> bool:
+        return self._call("exists", key)
+
+    def is_irregular(self, key: str) -> bool:
+        return self._call("is_irregular", key)
+
+    def list_dir(self, prefix: str = "") -> Listing:
+        return self._call("list_dir", prefix)
+
+    def list_prefix(self, prefix: str = "") -> Iterator[str]:
+        return self._call("list_prefix", prefix)
+
+    def is_empty(self, prefix: str = "") -> bool:
+        return self._call("is_empty", prefix)
+
+    def listing_stamp(self, prefix: str = "") -> Hashable | None:
+        return self._call("listing_stamp", prefix)
+
+    def missing_container(self) -> str | None:
+        return self._call("missing_container")
+
+    def usage(self, prefix: str = "") -> Usage:
+        return self._call("usage", prefix)
+
+    def set(self, key: str, value: Buffer) -> None:
+        self._call("set", key, value)
+
+    def set_parts(self, key: str, parts: Sequence[Buffer]) -> None:
+        self._call("set_parts", key, parts)
+
+    def delete(self, key: str) -> None:
+        self._call("delete", key)
+
+    def delete_prefix(self, prefix: str) -> None:
+        self._call("delete_prefix", prefix)
+
+    def delete_keys(self, keys: Sequence[str]) -> None:
+        self._call("delete_keys", keys)
+
+    def move_prefix(self, prefix: str, target: str) -> None:
+        self._call("move_prefix", prefix, target)
+
+    def lock(self, key: str) -> AbstractContextManager[Any]:
+        return self._call("lock", key)
+
+    def flush(self) -> None:
+        self._call("flush")
+
+    def clean(self, *, dry_run: bool = False) -> list[str]:
+        return self._call("clean", dry_run)
+
+
+class WrapperStore(DelegatingStore):
+    """Delegates all operations to another store, which it owns. The base class of wrapper stores.
+
+    A subclass overrides ``_call``, through which each operation passes, or single operations. Values that are opened
+    with ``open_value`` and read in parts use the operations of the wrapper. A wrapper does not prefetch.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._copy_properties(store)
 
     @property
     def url(self) -> str:
@@ -35,72 +157,18 @@ class WrapperStore(Store):
         self.store.limit_requests(count)
         self.concurrency = self.store.concurrency
 
-    def get(self, key: str) -> Buffer | None:
-        self._before("get", key)
-        return self.store.get(key)
+    def _call(self, name: str, *args: Any) -> Any:
+        """Return the result of the operation ``name`` of the other store. All operations pass through this method."""
+        if name == "clean":
+            return self.store.clean(dry_run=args[0])
+        return getattr(self.store, name)(*args)
 
-    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        self._before("get_ranges", key)
-        return self.store.get_ranges(key, ranges)
-
-    def get_into(self, key: str, out: memoryview) -> int | None:
-        self._before("get_into", key)
-        return self.store.get_into(key, out)
-
-    def size(self, key: str) -> int | None:
-        self._before("size", key)
-        return self.store.size(key)
-
-    def stamp(self, key: str) -> Hashable | None:
-        self._before("stamp", key)
-        return self.store.stamp(key)
-
-    def version(self, key: str) -> Hashable | None:
-        self._before("version", key)
-        return self.store.version(key)
-
-    def is_irregular(self, key: str) -> bool:
-        return self.store.is_irregular(key)
-
-    def list_dir(self, prefix: str = "") -> Listing:
-        self._before("list_dir", prefix)
-        return self.store.list_dir(prefix)
-
-    def list_prefix(self, prefix: str = "") -> Iterator[str]:
-        self._before("list_prefix", prefix)
-        return self.store.list_prefix(prefix)
-
-    def missing_container(self) -> str | None:
-        return self.store.missing_container()
-
-    def usage(self, prefix: str = "") -> Usage:
-        self._before("usage", prefix)
-        return self.store.usage(prefix)
-
-    def set(self, key: str, value: Buffer) -> None:
-        self._before("set", key)
-        self.store.set(key, value)
-
-    def delete(self, key: str) -> None:
-        self._before("delete", key)
-        self.store.delete(key)
-
-    def delete_prefix(self, prefix: str) -> None:
-        self._before("delete_prefix", prefix)
-        self.store.delete_prefix(prefix)
-
-    def move_prefix(self, prefix: str, target: str) -> None:
-        self._before("move_prefix", prefix)
-        self.store.move_prefix(prefix, target)
-
-    def lock(self, key: str) -> AbstractContextManager[Any]:
-        return self.store.lock(key)
-
-    def flush(self) -> None:
-        self.store.flush()
-
-    def clean(self, *, dry_run: bool = False) -> list[str]:
-        return self.store.clean(dry_run=dry_run)
+    def _complete(self, name: str, args: tuple[Any, ...]) -> Any:
+        """Return the result of an operation that has ended. The keys of ``list_prefix`` are collected first: after a
+        failure the keys that were already yielded would be repeated.
+        """
+        result = WrapperStore._call(self, name, *args)
+        return iter(list(result)) if name == "list_prefix" else result
 
     def close(self) -> None:
         super().close()
@@ -114,11 +182,7 @@ class ReadOnlyStore(WrapperStore):
         super().__init__(store)
         self.read_only = True
 
-    def set(self, key: str, value: Buffer) -> None:
-        raise self._read_only_error(f"writing {key!r}")
-
-    def delete(self, key: str) -> None:
-        raise self._read_only_error(f"deleting {key!r}")
-
-    def delete_prefix(self, prefix: str) -> None:
-        raise self._read_only_error(f"deleting the keys below {prefix!r}")
+    def _call(self, name: str, *args: Any) -> Any:
+        if name in REFUSED:
+            raise self._read_only_error(REFUSED[name].format(args[0]))
+        return super()._call(name, *args)
