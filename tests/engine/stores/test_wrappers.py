@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from zarrfs.engine.hierarchy.staging import StagingStore
 from zarrfs.engine.stores.base import ByteRange, Store, StoredValue
+from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.remote.prefetching import PrefetchingStore
 from zarrfs.engine.stores.wrappers.caching import LRUStore, MetadataCacheStore
@@ -254,3 +256,15 @@ def test_a_value_is_closed_at_the_end_of_a_with_block() -> None:
     with Value(MemoryStore(), "a", None):
         assert closed == []
     assert closed == [True]
+
+
+@pytest.mark.parametrize("kind", WRAPPERS, ids=lambda kind: kind.__name__)
+def test_a_wrapper_states_what_its_store_states(kind: type[DelegatingStore], tmp_path: Path) -> None:
+    local = LocalStore(tmp_path)
+    local.concurrency = 8
+    wrapper = WRAPPERS[kind](local)
+    assert wrapper.is_remote
+    directory = f"{tmp_path}/p" if issubclass(kind, PrefixStore) else str(tmp_path)
+    assert wrapper.directory == (None if kind is ClosedStore else directory)
+    assert not WRAPPERS[kind](MemoryStore()).is_remote
+    assert WRAPPERS[kind](MemoryStore()).directory is None

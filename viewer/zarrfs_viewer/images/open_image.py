@@ -248,7 +248,7 @@ def _label_entries(group: Any) -> tuple[ImageEntry, ...]:
     """Return the label images of an image group, with paths relative to the group."""
     try:
         # The look-up of a node that is absent searches the entry points of all packages for its format.
-        if group.store.listable and group.store.concurrency == 1 and "labels" not in group.names():
+        if group.store.listable and not group.store.is_remote and "labels" not in group.names():
             return ()
         listed = parse(group["labels"].attrs).labels or ()
     except (ZarrError, KeyError, AttributeError):

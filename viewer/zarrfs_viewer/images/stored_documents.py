@@ -31,7 +31,7 @@ class StoredDocuments:
         nodes = [dataset.node, None if image is None else stored_array(image.levels[0].array)]
         for node in nodes:
             if isinstance(node, zarrfs.Array | zarrfs.Group):
-                self.is_remote = self.is_remote or node.store.concurrency > 1
+                self.is_remote = self.is_remote or node.store.is_remote
                 self._documents += [(node.store, key) for key in _document_keys(node)]
 
     def find_change(self) -> Change | None:

@@ -88,7 +88,7 @@ def _creating(store: Store, path: str, zarr_format: int | str, overwrite: bool) 
     unchanged.
     """
     documents = store
-    if store.concurrency > 1:
+    if store.is_remote:
         from zarrfs.engine.stores.wrappers.caching import MetadataCacheStore
 
         documents = MetadataCacheStore(store, inf)  # The same documents are requested several times.

@@ -145,7 +145,7 @@ def _read_node(
             spec = format_.read(store, path, allow_pickle, use_consolidated)
         if spec is None:
             continue
-        if zarr_format == 3 and store.concurrency == 1 and format_named(2).kind(store, path) is not None:
+        if zarr_format == 3 and not store.is_remote and format_named(2).kind(store, path) is not None:
             logger.warning(
                 "%s: %r has metadata of both Zarr v3 and v2; v3 is used. Remove zarr.json, or .zarray and .zgroup",
                 store.url,

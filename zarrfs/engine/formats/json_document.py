@@ -254,7 +254,7 @@ def read_document(
     """
     where = location(store, key)
     limit = _effective_limit(limit)
-    if store.concurrency > 1:
+    if store.is_remote:
         # One bounded request. Getting the size first would be a second request.
         ranges = store.get_ranges(key, [ByteRange(0, limit + 1)])
         if ranges is None:

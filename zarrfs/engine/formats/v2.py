@@ -95,7 +95,7 @@ def probe_separator(store: Store, path: str, ndim: int) -> Separator:
         return "."
     if store.exists(join(path, "/".join(["0"] * ndim))):
         nested = True
-    elif not store.listable or store.concurrency > 1:
+    elif not store.listable or store.is_remote:
         nested = False
     else:
         listing = store.list_dir(path)

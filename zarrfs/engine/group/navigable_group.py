@@ -74,7 +74,7 @@ class NavigableGroup(StoredNode[GroupSpec]):
 
         By default only if lookups in the store are expensive, because consolidated metadata may be out of date.
         """
-        is_expensive = self._store.concurrency > 1 or not self._store.listable
+        is_expensive = self._store.is_remote or not self._store.listable
         use_consolidated = self._access.use_consolidated
         return (is_expensive if use_consolidated is None else use_consolidated) and (
             self._spec.consolidated is not None

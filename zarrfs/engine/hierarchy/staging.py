@@ -13,7 +13,6 @@ from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.base import NodeKeys
 from zarrfs.engine.hierarchy.subtrees import copy_keys, delete_keys, documents_first
 from zarrfs.engine.stores.base import Store, Usage
-from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.locks import locked_documents
 from zarrfs.engine.stores.temporary_files import Owner, owned_name, owner
 from zarrfs.engine.stores.wrappers.prefix import PrefixStore
@@ -238,7 +237,7 @@ def clean_staging(store: Store, *, dry_run: bool, other_machines: bool) -> list[
     """
     removed, unknown = [], []
     for name in sorted(_staged(store)):
-        url = f"{store.root if isinstance(store, LocalStore) else store.url}/{name}"
+        url = f"{store.directory or store.url}/{name}"
         state = owner(name.rpartition("/")[2], STAGING)
         if state is Owner.OTHER_MACHINE and not other_machines:
             unknown.append(url)
@@ -266,12 +265,13 @@ def clean_staging(store: Store, *, dry_run: bool, other_machines: bool) -> list[
 
 def _staged(store: Store) -> Iterator[str]:
     """Yield the keys and prefixes of the store with staging names."""
-    if not isinstance(store, LocalStore):
+    root = store.directory
+    if root is None:
         listing = store.list_dir() if store.listable else ((), ())
         for names in listing:
             yield from (name for name in names if name.startswith(STAGING))
         return
-    for directory, directories, files in os.walk(store.root):
+    for directory, directories, files in os.walk(root):
         found = [name for name in (*directories, *files) if name.startswith(STAGING)]
-        yield from (os.path.relpath(f"{directory}/{name}", store.root) for name in found)
+        yield from (os.path.relpath(f"{directory}/{name}", root) for name in found)
         directories[:] = [name for name in directories if not name.startswith(STAGING)]

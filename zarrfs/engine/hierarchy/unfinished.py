@@ -44,10 +44,10 @@ def unfinished_note(node: StoredNode[Any]) -> str | None:
     store, path = node.store, node.path
     try:
         while path:
-            path = path.rpartition("/")[0] if store.concurrency == 1 else ""
+            path = path.rpartition("/")[0] if not store.is_remote else ""
             if _marks(store, path):
                 return f"unfinished: it belongs to {store.url}{f'/{path}' if path else ''}; {NOTE}"
-        root = store.root if isinstance(store, LocalStore) else ""
+        root = store.directory or ""
         while root and dirname(root) != root:
             root = dirname(root)
             with LocalStore(root, read_only=True) as above:

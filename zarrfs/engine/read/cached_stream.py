@@ -252,7 +252,7 @@ class CachedStream:
         with store.open_value(name) as value:
             stamp = access.stamp(value)
         has_unknown_version = stamp is None or access.assumes_unchanged_data
-        if has_unknown_version and store.concurrency == 1 and not store.exists(name):
+        if has_unknown_version and not store.is_remote and not store.exists(name):
             stamp = NOT_STORED
         checked = (now, object() if stamp is None else stamp)
         if len(self._checked) >= MAX_CHECKED:
@@ -302,7 +302,7 @@ def _chunk_shape(storage: ArrayContext) -> Coords | None:
         return None
     if not storage.spec.shape or not prod(storage.spec.shape) or storage.chunk_shape is None:
         return None
-    if storage.store.concurrency > 1 and not storage.access.assumes_unchanged_data:
+    if storage.store.is_remote and not storage.access.assumes_unchanged_data:
         return None
     if not storage.pipeline.chain.sharded:
         return tuple(max(1, length) for length in storage.chunk_shape)

@@ -251,7 +251,7 @@ def plan_read(
     """
     chunks = ChunkProjections(selection, storage.axes)
     plan = _plan_chunks(storage, chunks, chunks.count, out_nbytes, may_cache, continues)
-    if storage.store.concurrency > 1:
+    if storage.store.is_remote:
         if plan.workers > 1:
             plan.prefetched = _prefetched(plan)
         return plan

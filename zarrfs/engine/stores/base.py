@@ -111,7 +111,7 @@ class StoredValue:
     @property
     def high_latency(self) -> bool:
         """Whether each request needs a network round trip."""
-        return self._store.concurrency > 1
+        return self._store.is_remote
 
     def stamp(self) -> Hashable | None:
         """Return the version stamp of the value. See ``Store.stamp``."""
@@ -200,6 +200,16 @@ class Store(ABC):
     _closed: bool = False
     concurrency: int = 1
     """The number of concurrent ``get`` calls that hides the latency of the store: 1 for local stores."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether each operation is a request with a high latency."""
+        return self.concurrency > 1
+
+    @property
+    def directory(self) -> str | None:
+        """The absolute path of the directory whose files are the values, or None. Wrappers have that of their store."""
+        return None
 
     @property
     @abstractmethod

@@ -105,7 +105,7 @@ class ZarrPythonStore(Store):
         try:
             return self._sync(coroutine)
         except Exception as error:
-            kind = StoreError if self.concurrency == 1 else ServerError
+            kind = ServerError if self.is_remote else StoreError
             raise kind(f"{self.url}: {operation} failed: {type(error).__name__}: {error}") from error
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ class ZarrPythonStore(Store):
     # -- listing -----------------------------------------------------------------------------------------------
 
     def list_dir(self, prefix: str = "") -> Listing:
-        if self.concurrency == 1:
+        if not self.is_remote:
             return list_keys(self.list_prefix(prefix), prefix)
         names = self._run(f"listing {prefix!r}", self._list_names(prefix))
         return Listing(

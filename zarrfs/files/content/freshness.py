@@ -52,7 +52,7 @@ def array_stamp(array: Array) -> ArrayStamp | None:
     if found is not None:
         return found
     store = array.store
-    if store.concurrency > 1 or not array.spec.document:
+    if store.is_remote or not array.spec.document:
         return None
     stamp = ArrayStamp(array, document_keys(store, array.path, array.spec)[0])
     with _lock:

@@ -152,7 +152,7 @@ class ArrayStream:
 
     @property
     def has_high_latency(self) -> bool:
-        return self._array.store.concurrency > 1
+        return self._array.store.is_remote
 
     def window(self, start: int, nbytes: int, stride: int, max_nbytes: int) -> Window | None:
         return strided_window(self._array.storage, self._order, start, nbytes, stride, max_nbytes)

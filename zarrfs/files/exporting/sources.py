@@ -9,7 +9,6 @@ from typing import Any
 import zarrfs
 from zarrfs.engine.array.array import Array
 from zarrfs.engine.group.group import Group
-from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.errors import OptionError, StoreError, ZarrError
 from zarrfs.files.view import PresentedArray
 from zarrfs.ngff.geometry import Ancestor, array_geometry
@@ -63,10 +62,9 @@ def _ancestors(array: Array) -> Iterator[Ancestor]:
 
 def _directories(array: Array, limit: int) -> Iterator[Ancestor]:
     """Yield the groups in the directories above a local store, whose root may be inside of a hierarchy."""
-    store = array.store
-    if not isinstance(store, LocalStore):
+    folder, inner = array.store.directory, array.path
+    if folder is None:
         return
-    folder, inner = store.root, array.path
     for _ in range(limit):
         folder, name = os.path.split(os.path.abspath(folder))
         if not name:

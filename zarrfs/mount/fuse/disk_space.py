@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 
 from zarrfs.engine.stores.base import Store
-from zarrfs.engine.stores.local.store import LocalStore
-from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 
-__all__ = ["disk_space", "local_store", "unwrapped"]
+__all__ = ["disk_space"]
 
 FIELDS = (
     "f_bsize",
@@ -23,23 +21,9 @@ FIELDS = (
 )
 
 
-def local_store(store: Store) -> LocalStore | None:
-    """Return the LocalStore inside the wrappers of a store, or None if it is another kind of store."""
-    inner = unwrapped(store)
-    return inner if isinstance(inner, LocalStore) else None
-
-
-def unwrapped(store: Store) -> Store:
-    """Return the store inside all wrappers."""
-    while isinstance(store, WrapperStore):
-        store = store.store
-    return store
-
-
 def disk_space(store: Store) -> dict[str, int] | None:
     """Return the result of statvfs for the disk of a store, or None if the store is not a directory. Raises OSError."""
-    local = local_store(store)
-    if local is None:
+    if store.directory is None:
         return None
-    status = os.statvfs(local.root)
+    status = os.statvfs(store.directory)
     return {name: getattr(status, name) for name in FIELDS}

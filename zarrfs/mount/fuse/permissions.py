@@ -9,8 +9,8 @@ from typing import Any
 
 from zarrfs.engine.array.array import Array
 from zarrfs.engine.group.group import Group
-from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.locations import METADATA_NAMES
+from zarrfs.engine.stores.wrappers.wrapper import unwrapped
 
 __all__ = ["DOCUMENT_ACCESS", "Permissions"]
 
@@ -82,11 +82,9 @@ def _stored_access(node: Array | Group, is_directory: bool) -> tuple[int, int, i
 
 def _stored_status(node: Array | Group, is_directory: bool) -> os.stat_result | None:
     """Return the status of the directory of a node, or of its metadata document. None if the store has no files."""
-    store: Any = node.store
-    while not isinstance(store, LocalStore) and hasattr(store, "store"):
-        store = store.store
-    if isinstance(store, LocalStore):
-        directory = os.path.join(store.root, node.path) if node.path else store.root
+    root = node.store.directory
+    if root is not None:
+        directory = os.path.join(root, node.path) if node.path else root
         names = ("",) if is_directory else METADATA_NAMES
         for name in names:
             try:
@@ -94,6 +92,7 @@ def _stored_status(node: Array | Group, is_directory: bool) -> os.stat_result | 
             except OSError:
                 continue
         return None
+    store = unwrapped(node.store)
     path = getattr(store, "target_path", None) or getattr(store, "path", None)
     if not isinstance(path, str):
         return None

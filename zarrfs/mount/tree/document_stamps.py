@@ -16,7 +16,7 @@ def document_stamps(store: Store, path: str, zarr_format: int | str | None) -> H
 
     High-latency stores are excluded: there a stamp costs as much as reading the document.
     """
-    if store.concurrency > 1:
+    if store.is_remote:
         return None
     prefix = f"{path}/" if path else ""
     try:

@@ -11,14 +11,14 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.group.group import Group
 from zarrfs.engine.hierarchy.staging import is_staging_key
 from zarrfs.engine.stores.base import ByteRange, Listing, Store
-from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
-from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
+from zarrfs.engine.stores.wrappers.wrapper import unwrapped
 from zarrfs.errors import KeyNameError, StoreError
 from zarrfs.files.content.content import VirtualFileContent
 from zarrfs.mount.tree.entries import Directory, Entry, ListedEntry, VirtualFile
@@ -42,7 +42,7 @@ class StoredSegment:
         self._store = store
         self._key = key
         self._stamp = store.stamp(key)
-        self._part_nbytes = 0 if isinstance(_unwrapped(store), LocalStore) else PART_NBYTES
+        self._part_nbytes = PART_NBYTES if store.directory is None else 0
         self._part: tuple[int, memoryview] | None = None
 
     def read_into(self, offset: int, out: memoryview) -> None:
@@ -138,7 +138,7 @@ class ForeignFiles:
         keys = [key for key in listing.keys if not formats.is_document_name(key, group.zarr_format)]
         for entry in self._entries(path, Listing(keys, listing.prefixes)):
             # A directory of a disk can be empty.
-            if not entry.is_directory or group.store.concurrency > 1 or entry.find() is not None:
+            if not entry.is_directory or group.store.is_remote or entry.find() is not None:
                 yield entry
 
     def _entries(self, path: str, listing: Listing) -> Iterator[ListedEntry]:
@@ -176,10 +176,10 @@ class ForeignFiles:
 
         A member of an archive has those of the archive.
         """
-        inner = _unwrapped(store)
-        path = (
-            os.path.join(inner.root, key) if isinstance(inner, LocalStore) else getattr(inner, "path", None)
-        )
+        if store.directory is not None:
+            path: Any = os.path.join(store.directory, key)
+        else:
+            path = getattr(unwrapped(store), "path", None)
         try:
             status = os.stat(path) if isinstance(path, str) else None
         except OSError:
@@ -192,7 +192,7 @@ class ForeignFiles:
 
 def _has_keys(store: Store, prefix: str) -> bool:
     """Return whether there is a key below a prefix. A large directory of a disk is not read as a whole."""
-    if isinstance(_unwrapped(store), LocalStore):
+    if store.directory is not None:
         return next(iter(store.list_prefix(prefix)), None) is not None
     return any(store.list_dir(prefix))
 
@@ -202,9 +202,3 @@ def _is_shown(name: str) -> bool:
     if name in ("", ".", "..") or "\0" in name or name.startswith(TEMPORARY_PREFIX) or is_staging_key(name):
         return False
     return len(os.fsencode(name)) <= MAX_NAME_NBYTES
-
-
-def _unwrapped(store: Store) -> Store:
-    while isinstance(store, WrapperStore):
-        store = store.store
-    return store

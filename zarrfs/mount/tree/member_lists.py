@@ -120,4 +120,4 @@ def _list(group: Group) -> Listing | None:
 
 def _lists_all_members(node: Group) -> bool:
     """Whether a name that is not in a listing is not a member. Consolidated metadata can be incomplete."""
-    return node.store.listable and node.store.concurrency == 1 and not node.uses_consolidated
+    return node.store.listable and not node.store.is_remote and not node.uses_consolidated

@@ -31,7 +31,7 @@ def is_scannable(group: Group, *, needs_permissions: bool) -> bool:
     metadata list are opened without any request.
     """
     store = group.store
-    if group.uses_consolidated or not store.listable or store.concurrency > 1:
+    if group.uses_consolidated or not store.listable or store.is_remote:
         return False
     return type(store) is LocalStore or not needs_permissions
 

@@ -62,7 +62,7 @@ class NodeCache:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if refresh_seconds is None:
-            is_remote = root.store.concurrency > 1
+            is_remote = root.store.is_remote
             refresh_seconds = REMOTE_REVALIDATION_SECONDS if is_remote else REVALIDATION_SECONDS
         self._clock = clock
         self._cache = ChunkCache(max_nbytes)

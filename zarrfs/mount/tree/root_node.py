@@ -74,7 +74,7 @@ class RootNode:
         """
         record = self._record
         # While one thread waits for a server, the others use the cached record.
-        if not self.is_current(record) and self._lock.acquire(blocking=self.store.concurrency == 1):
+        if not self.is_current(record) and self._lock.acquire(blocking=not self.store.is_remote):
             try:
                 self._revalidate()
             finally:
@@ -109,7 +109,7 @@ class RootNode:
             return
         node = record.details.get(LAST) if isinstance(record.node, BrokenNode) else record.node
         assert isinstance(node, Array | Group)
-        is_remote = node.store.concurrency > 1
+        is_remote = node.store.is_remote
         identity = _archive_identity(self._original_store)
         if identity != self._archive_identity:
             self._replace_archive(node, identity)

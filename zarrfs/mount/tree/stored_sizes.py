@@ -64,7 +64,7 @@ class StoredSizes:
         if record.usage is not None and (self._immutable or self._clock() < record.usage_expires):
             return record.usage
         node = record.node
-        if not isinstance(node, Array) or not node.store.listable or node.store.concurrency > 1:
+        if not isinstance(node, Array) or not node.store.listable or node.store.is_remote:
             # Listing all keys of a high-latency store is too expensive for getattr.
             nbytes = node.nbytes if isinstance(node, Array) else 0
             record.usage, record.usage_expires = Usage(0, nbytes, None), float("inf")

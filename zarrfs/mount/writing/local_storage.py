@@ -6,17 +6,18 @@ import ctypes
 import os
 
 from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.local.store import LocalStore
+from zarrfs.engine.stores.wrappers.wrapper import unwrapped
 from zarrfs.engine.stores.zip.archive import ArchiveStore
 from zarrfs.errors import MountError, StoreError
-from zarrfs.mount.fuse.disk_space import local_store, unwrapped
 
 __all__ = ["check_store", "synchronize"]
 
 
 def synchronize(store: Store) -> None:
     """Wait until the data of a directory are on the disk. Raises StoreError. Other stores have no such operation."""
-    local = local_store(store)
-    if local is None or local.durable:
+    local = unwrapped(store)
+    if not isinstance(local, LocalStore) or local.durable:
         return
     try:
         descriptor = os.open(local.root, os.O_RDONLY | os.O_DIRECTORY)
@@ -38,8 +39,7 @@ def check_store(store: Store) -> None:
             f"{store.url} is an archive, which is only complete when it is closed. It cannot be mounted with --rw; "
             "copy it to a directory with `zarrfs copy` and mount that"
         )
-    local = local_store(store)
-    if local is not None and _is_on_read_only_file_system(local.root):
+    if store.directory is not None and _is_on_read_only_file_system(store.directory):
         raise MountError(
             f"{store.url} is on a read-only file system, so that it cannot be mounted with --rw; mount it without --rw"
         )

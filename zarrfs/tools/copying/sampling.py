@@ -296,7 +296,7 @@ def _sample_store(location: Location, options: Mapping[str, Any] | None) -> Iter
         store, _ = open_store(location, mode="a", storage_options=options)
         if store.in_process:
             place: Store | str = MemoryStore()
-        elif isinstance(location, str) or store.concurrency > 1:
+        elif isinstance(location, str) or store.is_remote:
             place = StagingStore(store, prefix)
             place.set(PROBE, b"")
         else:

@@ -13,7 +13,6 @@ from zarrfs.engine.array.array import Array
 from zarrfs.engine.formats.paths import join
 from zarrfs.engine.group.group import Group
 from zarrfs.engine.hierarchy.consolidation_warnings import without_warnings_of_changes
-from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.errors import ZarrError
 from zarrfs.tools.consolidation import update_consolidated
 from zarrfs.tools.editing.dimension_names import NameChange, changed_dimension_names
@@ -93,7 +92,7 @@ def _outermost_group(
     top, below = None, node.path
     if below or not isinstance(location, str | os.PathLike):
         return top, below
-    above = os.fspath(node.store.root if isinstance(node.store, LocalStore) else location)
+    above = os.fspath(node.store.directory or location)
     while True:
         above, _, name = above.rstrip("/").rpartition("/")
         if not name or not above.strip("/") or above.endswith(":/"):

@@ -110,6 +110,10 @@ class LocalStore(Store):
     def url(self) -> str:
         return self._url
 
+    @property
+    def directory(self) -> str:
+        return self.root
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LocalStore) and self.root == other.root
 

@@ -33,6 +33,11 @@ class PrefixStore(DelegatingStore):
     def url(self) -> str:
         return f"{self.store.url}/{self.prefix}"
 
+    @property
+    def directory(self) -> str | None:
+        directory = self.store.directory
+        return None if directory is None else f"{directory}/{self.prefix}"
+
     def limit_requests(self, count: int) -> None:
         self.store.limit_requests(count)
         self.concurrency = self.store.concurrency

@@ -16,7 +16,7 @@ from typing import Any
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, Store, Usage
 
-__all__ = ["DelegatingStore", "ReadOnlyStore", "WrapperStore"]
+__all__ = ["DelegatingStore", "ReadOnlyStore", "WrapperStore", "unwrapped"]
 
 COMPOSED = {
     "get_within": "get",
@@ -153,6 +153,10 @@ class WrapperStore(DelegatingStore):
     def url(self) -> str:
         return self.store.url
 
+    @property
+    def directory(self) -> str | None:
+        return self.store.directory
+
     def limit_requests(self, count: int) -> None:
         self.store.limit_requests(count)
         self.concurrency = self.store.concurrency
@@ -173,6 +177,13 @@ class WrapperStore(DelegatingStore):
     def close(self) -> None:
         super().close()
         self.store.close()
+
+
+def unwrapped(store: Store) -> Store:
+    """Return the store inside all wrappers."""
+    while isinstance(store, WrapperStore):
+        store = store.store
+    return store
 
 
 class ReadOnlyStore(WrapperStore):
