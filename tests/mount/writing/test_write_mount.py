@@ -6,6 +6,7 @@ import json
 import mmap
 import os
 import select
+import shlex
 import shutil
 import signal
 import subprocess
@@ -308,7 +309,9 @@ def test_a_tree_is_copied(command: str, tree: tuple[zarrfs.Group, Path], tmp_pat
     expected, source = tree
     zarrfs.create_group(tmp_path / "target.zarr")
     with mounted(tmp_path / "target.zarr", tmp_path / "target", "--rw") as target:
-        text = TREE_COMMANDS[command].format(source=source, target=target / "copy", python=sys.executable)
+        text = TREE_COMMANDS[command].format(
+            source=source, target=target / "copy", python=shlex.quote(sys.executable)
+        )
         run(bash, "-e", "-o", "pipefail", "-c", text)
         unmount(str(target))
     assert_equal_trees(zarrfs.open_group(tmp_path / "target.zarr")["copy"], expected)
