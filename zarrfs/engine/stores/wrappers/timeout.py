@@ -323,7 +323,6 @@ class TimeoutStore(WrapperStore):
             return self._complete(name, args)
 
         if name == "list_dir" or (name in VALUE_OPERATIONS and self._is_metadata(key)):
-            # Documents are read as one range, whose length limits their size.
             result_name = VALUE_OPERATIONS.get(name, name)
             if name == "get_ranges":
                 # Documents are read as one range, whose length limits their size.
