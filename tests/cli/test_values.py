@@ -14,8 +14,9 @@ from click.testing import CliRunner
 import zarrfs
 from tests.cli.test_commands import run
 from zarrfs.cli.console import with_command_options
+from zarrfs.cli.creation_options import CompressorType, ShapeType
 from zarrfs.cli.main import main
-from zarrfs.cli.values import parse_compressor, parse_numbers, parse_shape
+from zarrfs.cli.values import parse_numbers
 from zarrfs.errors import MetadataError, OptionError
 from zarrfs.tools import build_pyramid
 
@@ -101,8 +102,8 @@ def test_wrong_values_have_the_exit_code_of_wrong_usage(
 @pytest.mark.parametrize("text", ["x", "0", "1,-2", "", "1.5"])
 def test_a_wrong_shape_names_its_option(text: str) -> None:
     with pytest.raises(click.BadParameter, match="is not a shape") as caught:
-        parse_shape(text, "--shards")
-    assert caught.value.param_hint == "'--shards'"
+        ShapeType().convert(text, click.Option(["--shards"]), None)
+    assert "Invalid value for '--shards'" in caught.value.format_message()
     with pytest.raises(click.BadParameter, match="expected numbers"):
         parse_numbers("x", "--scale")
 
@@ -120,7 +121,7 @@ def test_the_level_of_a_compressor_is_used(text: str, codecs: dict[int, tuple[st
     for zarr_format, (name, parameter, level) in codecs.items():
         options: dict[str, Any] = {
             "zarr_format": zarr_format,
-            "compressors": parse_compressor(text, "--compressor"),
+            "compressors": CompressorType().convert(text, None, None),
         }
         array = zarrfs.create_array({}, data=np.arange(100), **options)
         codec = array.spec.codecs[-1]
@@ -139,7 +140,7 @@ def test_the_level_of_a_compressor_is_used(text: str, codecs: dict[int, tuple[st
 )
 def test_wrong_compressors_are_refused(text: str, message: str) -> None:
     with pytest.raises(click.BadParameter, match=message):
-        parse_compressor(text, "--compressor")
+        CompressorType().convert(text, None, None)
 
 
 @pytest.mark.parametrize(

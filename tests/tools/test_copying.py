@@ -19,8 +19,8 @@ import zarr
 from click.testing import CliRunner
 
 import zarrfs
+from zarrfs.cli.creation_options import CompressorType
 from zarrfs.cli.main import main
-from zarrfs.cli.values import parse_compressor
 from zarrfs.engine.parallel import limit_threads
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.local.store import LocalStore
@@ -556,7 +556,7 @@ def test_the_compression_of_n5_blocks_is_kept(
         data=data,
         chunks=(10, 10),
         zarr_format="n5",
-        compressors=parse_compressor(compressor, "--compressor"),
+        compressors=CompressorType().convert(compressor, None, None),
     )
     convert(source, tmp_path / "b.zarr", zarr_format=zarr_format, chunks=5)
     copy = zarrfs.open_array(tmp_path / "b.zarr")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
+from zarrfs.cli.creation_options import creation_option
 from zarrfs.cli.progress import progress_bar
 from zarrfs.cli.transfer import CopyOptions, copy_options, print_report
-from zarrfs.cli.values import parse_chunks, parse_compressor, parse_format, parse_shape
 from zarrfs.tools import convert
 
 __all__ = ["command"]
@@ -15,19 +17,10 @@ __all__ = ["command"]
 @click.command()
 @click.argument("source")
 @click.argument("destination")
-@click.option(
-    "--format",
-    "zarr_format",
-    type=click.Choice(["2", "3", "n5", "draft2019"]),
-    help="The format to write. Default: the format of the source.",
-)
-@click.option(
-    "--chunks",
-    help="The new chunk shape: 64, 1,256,256, or auto, or sizes along named dimensions: time=30,lat=2. "
-    "-1 means the whole dimension.",
-)
-@click.option("--shards", help="The new shard shape (format 3), auto, or none.")
-@click.option("--compressor", help="The new compression, such as zstd, gzip:5, blosc, or none.")
+@creation_option("zarr_format", "--format", default="that of the source")
+@creation_option("named chunks", "--chunks", default="that of the source")
+@creation_option("shards", "--shards", default="that of the source")
+@creation_option("compressors", "--compressor", default="that of the source")
 @click.option(
     "--allow-loss",
     is_flag=True,
@@ -38,10 +31,10 @@ __all__ = ["command"]
 def command(
     source: str,
     destination: str,
-    zarr_format: str | None,
-    chunks: str | None,
-    shards: str | None,
-    compressor: str | None,
+    zarr_format: int | str | None,
+    chunks: Any,
+    shards: Any,
+    compressors: Any,
     allow_loss: bool,
     keep_ngff: bool,
     copying: CopyOptions,
@@ -67,10 +60,10 @@ def command(
         report = convert(
             source,
             destination,
-            zarr_format=parse_format(zarr_format),
-            chunks=parse_chunks(chunks, "--chunks"),
-            shards=parse_shape(shards, "--shards"),
-            compressors=parse_compressor(compressor, "--compressor"),
+            zarr_format=zarr_format,
+            chunks=chunks,
+            shards=shards,
+            compressors=compressors,
             allow_loss=allow_loss,
             keep_ngff=keep_ngff,
             progress=progress.show,

@@ -9,13 +9,11 @@ from typing import Any
 
 import click
 
+from zarrfs.cli.creation_options import creation_option
 from zarrfs.cli.mount_options import OptionCommand
 from zarrfs.cli.values import (
     SizeType,
     document_option,
-    parse_compressor,
-    parse_format,
-    parse_shape,
     parse_storage_options,
     storage_option,
 )
@@ -34,6 +32,8 @@ PASSWORD_VARIABLE = "ZARRFS_PASSWORD"
 MAX_PASSWORD_NBYTES = 64 << 10
 
 MAX_TIMEOUT_SECONDS = 24 * 3600.0
+
+WRITABLE = "With --rw"
 
 
 class ViewsType(click.ParamType):  # type: ignore[type-arg]  # generic only to newer versions of click
@@ -115,11 +115,11 @@ class OctalType(click.ParamType):  # type: ignore[type-arg]
     type=click.Path(file_okay=False),
     help="With --rw: the directory of the ProcessSynchronizer of other programs that write to the store.",
 )
-@click.option("--create-format", help="With --rw: the Zarr format of new arrays. Default: that of the group.")
-@click.option("--create-chunks", help="With --rw: the chunk shape of new arrays, such as 64,64,64, or auto.")
-@click.option(
-    "--create-codec", help="With --rw: the compression of new arrays, such as zstd, gzip:5 or none."
+@creation_option(
+    "zarr_format", "--create-format", "create_format", condition=WRITABLE, default="that of the group"
 )
+@creation_option("chunks", "--create-chunks", "create_chunks", condition=WRITABLE, default="auto")
+@creation_option("compressors", "--create-codec", "create_codec", condition=WRITABLE, default="auto")
 @click.option("--uid", type=click.IntRange(0, 2**32 - 2), help="The user ID of the owner of all files.")
 @click.option("--gid", type=click.IntRange(0, 2**32 - 2), help="The group ID of all files.")
 @click.option(
@@ -181,9 +181,9 @@ def command(
     debug: bool,
     password_file: str | None,
     storage: tuple[str, ...],
-    create_format: str | None,
-    create_chunks: str | None,
-    create_codec: str | None,
+    create_format: int | str | None,
+    create_chunks: Any,
+    create_codec: Any,
     **mount_options: Any,
 ) -> None:
     """Mount the Zarr hierarchy at LOCATION as files in the empty directory MOUNTPOINT. They are read-only without --rw.
@@ -216,11 +216,7 @@ def command(
         debug=debug,
         password=_password(password_file),
         storage_options=parse_storage_options(storage),
-        creation=CreationOptions(
-            parse_format(create_format),
-            parse_shape(create_chunks, "--create-chunks"),
-            parse_compressor(create_codec, "--create-codec"),
-        ),
+        creation=CreationOptions(create_format, create_chunks, create_codec),
         **mount_options,
     )
     for source in sources:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
+from zarrfs.cli.creation_options import creation_option
 from zarrfs.cli.progress import progress_bar
 from zarrfs.cli.transfer import CopyOptions, copy_options, print_report
-from zarrfs.cli.values import parse_chunks, parse_shape
 from zarrfs.tools import rechunk
 
 __all__ = ["command"]
@@ -15,19 +17,14 @@ __all__ = ["command"]
 @click.command()
 @click.argument("source")
 @click.argument("destination")
-@click.option(
-    "--chunks",
-    required=True,
-    help="The chunk shape: 64, 1,256,256, or auto, or sizes along named dimensions: time=30,lat=2. "
-    "-1 means the whole dimension.",
-)
-@click.option("--shards", help="The shard shape (format 3), auto, or none.")
+@creation_option("named chunks", "--chunks", required=True)
+@creation_option("shards", "--shards")
 @copy_options
 def command(
     source: str,
     destination: str,
-    chunks: str,
-    shards: str | None,
+    chunks: Any,
+    shards: Any,
     copying: CopyOptions,
 ) -> None:
     """Copy the array or hierarchy at SOURCE to DESTINATION with another chunk shape.
@@ -50,8 +47,8 @@ def command(
         report = rechunk(
             source,
             destination,
-            parse_chunks(chunks, "--chunks"),
-            shards=parse_shape(shards, "--shards"),
+            chunks,
+            shards=shards,
             progress=progress.show,
             worker_progress=progress.show_workers,
             **copying,

@@ -9,14 +9,13 @@ from typing import Any, TypedDict, TypeVar
 import click
 
 from zarrfs.cli.console import readable_bytes, safe, safe_message
+from zarrfs.cli.creation_options import creation_option
 from zarrfs.cli.progress import worker_lines
 from zarrfs.cli.values import (
     SizeType,
     location_options,
     parse_axis_names,
-    parse_compressor,
     parse_numbers,
-    parse_shape,
     parse_storage_options,
 )
 from zarrfs.tools.copying.cluster.results import Statistics
@@ -163,9 +162,6 @@ def image_options(command: Callable[..., None]) -> Callable[..., None]:
         *,
         axes: str | None,
         scale: str | None,
-        chunks: str | None,
-        shards: str | None,
-        compressor: str | None,
         **values: Any,
     ) -> None:
         image = ImageOptions(
@@ -175,9 +171,9 @@ def image_options(command: Callable[..., None]) -> Callable[..., None]:
             name=values.pop("name"),
             levels=values.pop("levels"),
             method=values.pop("method"),
-            chunks=parse_shape(chunks, "--chunks"),
-            shards=parse_shape(shards, "--shards"),
-            compressors=parse_compressor(compressor, "--compressor"),
+            chunks=values.pop("chunks"),
+            shards=values.pop("shards"),
+            compressors=values.pop("compressors"),
             if_exists=values.pop("if_exists"),
         )
         command(**values, image=image)
@@ -199,15 +195,9 @@ def image_options(command: Callable[..., None]) -> Callable[..., None]:
             show_default=True,
             help="How elements are combined: auto is mode for labels, otherwise mean.",
         ),
-        click.option(
-            "--chunks",
-            help="The chunk shape: 64, 1,256,256, or auto. Default: that of the source, or auto for image files.",
-        ),
-        click.option("--shards", help="The shard shape (format 3), auto, or none."),
-        click.option(
-            "--compressor",
-            help="The compressor: zstd, zstd:5, gzip, blosc or none. Default: that of the source, or zstd for files.",
-        ),
+        creation_option("chunks", "--chunks", default="that of the source, or auto for image files"),
+        creation_option("shards", "--shards"),
+        creation_option("compressors", "--compressor", default="that of the source, or zstd for image files"),
         click.option(
             "--if-exists",
             type=click.Choice(["raise", "replace", "resume"]),

@@ -1,4 +1,4 @@
-"""Parsing of command line values: sizes, shapes, compressors, formats, and storage options."""
+"""Parsing of command line values: sizes, numbers, names of dimensions, and storage options."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import click
 
 from zarrfs.engine.formats.json_document import LIMIT_VARIABLE
-from zarrfs.errors import ZarrError
 from zarrfs.text import short_repr
 
 __all__ = [
@@ -21,11 +20,7 @@ __all__ = [
     "document_option",
     "location_options",
     "parse_axis_names",
-    "parse_chunks",
-    "parse_compressor",
-    "parse_format",
     "parse_numbers",
-    "parse_shape",
     "parse_storage_options",
     "storage_option",
 ]
@@ -58,8 +53,6 @@ def _note_external(context: click.Context, parameter: click.Parameter, value: bo
     if value:
         context.meta[EXTERNAL] = True
 
-
-WHOLE_DIMENSION = -1
 
 INTEGER_PATTERN = r"[0-9]{1,18}"
 """A non-negative integer that fits into 64 bits."""
@@ -147,41 +140,6 @@ def allows_external() -> bool:
     return context is not None and bool(context.meta.get(EXTERNAL))
 
 
-def parse_shape(text: str | None, option: str) -> Any:
-    """Parse a chunk or shard shape: ``64``, ``1,256,256``, ``auto`` or ``none``. -1 means the whole dimension.
-
-    ``option`` is the name of the option, for messages.
-    """
-    if text is None or text in ("auto", "none"):
-        return False if text == "none" else text
-    try:
-        values = tuple(int(part) for part in text.replace("x", ",").split(","))
-    except ValueError:
-        values = (0,)
-    if any(value < 1 and value != WHOLE_DIMENSION for value in values):
-        raise _bad_value(
-            option, f"{short_repr(text)} is not a shape; expected positive integers such as 64 or 1,256,256"
-        )
-    return values[0] if len(values) == 1 else values
-
-
-def parse_chunks(text: str | None, option: str) -> Any:
-    """Parse a chunk shape as ``parse_shape`` does, or sizes of named dimensions: ``time=30,lat=2``."""
-    if text is None or "=" not in text:
-        return parse_shape(text, option)
-    sizes: dict[str, int] = {}
-    for part in text.split(","):
-        name, _, number = (word.strip() for word in part.rpartition("="))
-        size = parse_shape(number, option) if number.lstrip("-").isdecimal() else None
-        if not name or not isinstance(size, int) or name in sizes:
-            raise _bad_value(
-                option,
-                f"{short_repr(text)} are not sizes of dimensions; expected names and sizes such as time=30,lat=2",
-            )
-        sizes[name] = size
-    return sizes
-
-
 def _bad_value(option: str, message: str) -> click.BadParameter:
     return click.BadParameter(message, param_hint=f"'{option}'")
 
@@ -198,61 +156,6 @@ def parse_numbers(text: str, option: str, *, integers: bool = False) -> list[flo
     except ValueError:
         expected = "integers such as 1,2,2" if integers else "numbers such as 1,0.5,0.5"
         raise _bad_value(option, f"expected {expected}, found {short_repr(text)}") from None
-
-
-def parse_format(text: str | None) -> int | str | None:
-    """Parse the name of a format."""
-    return int(text) if text is not None and re.fullmatch(INTEGER_PATTERN, text) else text
-
-
-def parse_compressor(text: str | None, option: str) -> Any:
-    """Parse a compressor such as ``zstd``, ``gzip:5``, ``lz4`` or ``none``.
-
-    Names are those of codecs of v3 and of numcodecs. ``option`` is the name of the option, for messages.
-    """
-    if text is None or text in ("none", "auto"):
-        return text
-    from zarrfs.engine.codecs.base import BytesBytesCodec
-    from zarrfs.engine.codecs.registry import PREFIX, codec_class, codec_from_json
-
-    name, colon, level = text.partition(":")
-    if colon and not re.fullmatch(INTEGER_PATTERN, level):
-        raise _bad_value(
-            option,
-            f"{short_repr(text)} is not a compressor; expected a name, or a name and a level such as gzip:5",
-        )
-    if name == "blosc" and not colon:
-        return "auto"
-    if codec_class(name) is None and codec_class(PREFIX + name) is not None:
-        name = PREFIX + name
-    configuration = {**DEFAULT_CONFIGURATIONS.get(name, {})}
-    if colon:
-        configuration[LEVELS.get(name, "level")] = int(level)
-    compressor = {"name": name, "configuration": configuration}
-    # Blosc requires the size of elements, which creating an array adds.
-    required = {"typesize": 1} if name == "blosc" else {}
-    try:
-        codec = codec_from_json(
-            {**compressor, "configuration": {**configuration, **required}}, short_repr(text)
-        )
-        if not isinstance(codec, BytesBytesCodec):
-            raise _bad_value(
-                option, f"{short_repr(name)} is not a compressor; expected one such as zstd or gzip"
-            )
-        codec.check_encoding()
-    except ZarrError as error:
-        raise _bad_value(option, str(error)) from None
-    return compressor
-
-
-DEFAULT_CONFIGURATIONS: dict[str, dict[str, Any]] = {
-    "zstd": {"level": 3, "checksum": False},
-    "gzip": {"level": 5},
-    "blosc": {"cname": "zstd", "shuffle": "shuffle", "blocksize": 0},
-}
-
-LEVELS = {"blosc": "clevel", "numcodecs.lz4": "acceleration", "numcodecs.lzma": "preset"}
-"""The names of the parameter that a level sets, by codec; "level" for others."""
 
 
 def parse_storage_options(pairs: Sequence[str]) -> dict[str, Any] | None:

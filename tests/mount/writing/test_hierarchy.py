@@ -16,7 +16,7 @@ import pytest
 import zarrfs
 from tests.mount.test_operations import errno_of
 from tests.mount.writing.layouts import create_array, operations_of, read_file, write_file
-from zarrfs.cli.values import parse_compressor
+from zarrfs.cli.creation_options import CompressorType
 from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MountError
@@ -154,7 +154,7 @@ def test_options_of_the_mount_and_of_a_file_determine_how_an_array_is_stored(sto
 
 
 def test_new_arrays_are_not_compressed_if_the_options_say_so(store: MemoryStore) -> None:
-    compressor = parse_compressor("none", "--create-codec")
+    compressor = CompressorType().convert("none", None, None)
     operations = operations_of(store, options=CreationOptions(compressors=compressor))
     data = np.arange(1200, dtype="<u2").reshape(30, 40)
     write_file(operations, "/a.npy", npy(data))
