@@ -207,6 +207,10 @@ class ArrayContext:
         """Return the store key of a chunk."""
         return self.prefix + self._encode_key(coords)
 
+    def stamp(self, coords: tuple[int, ...]) -> Hashable | None:
+        """Return the version stamp under which data of a stored chunk are cached, without opening the chunk."""
+        return self.access.stamp(StoredValue(self.store, self.key(coords), None))
+
     def cache_entry(
         self,
         coords: tuple[int, ...],

@@ -248,11 +248,9 @@ class CachedStream:
         """Look up the stamp of a stored value, by its cache key. Return ``now``, and the stamp or NOT_STORED."""
         store, access = self._storage.store, self._storage.access
         coords: Any = key[-1]
-        name = self._storage.key(coords)
-        with store.open_value(name) as value:
-            stamp = access.stamp(value)
+        stamp = self._storage.stamp(coords)
         has_unknown_version = stamp is None or access.assumes_unchanged_data
-        if has_unknown_version and not store.is_remote and not store.exists(name):
+        if has_unknown_version and not store.is_remote and not store.exists(self._storage.key(coords)):
             stamp = NOT_STORED
         checked = (now, object() if stamp is None else stamp)
         if len(self._checked) >= MAX_CHECKED:

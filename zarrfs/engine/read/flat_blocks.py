@@ -268,8 +268,7 @@ def _version(storage: ArrayContext, boxes: Iterable[Box], order: FlatOrder) -> H
         return None
     # Two boxes may intersect the same chunks.
     for coords in dict.fromkeys(coords for each in ranges for coords in product(*each)):
-        with storage.store.open_value(storage.key(coords)) as value:
-            stamp = storage.access.stamp(value)
+        stamp = storage.stamp(coords)
         if stamp is None and storage.store.exists(storage.key(coords)):
             return None
         stamps.append(stamp)
