@@ -21,6 +21,8 @@ TIMEOUT_SECONDS = 120
 MAX_ERROR_LENGTH = 2000
 """Longer error messages are truncated to this number of characters."""
 
+SCREENSHOT_SIZE = (1280, 900)
+
 MISSING_PACKAGES = "the viewer needs PyQt6 and pyqtgraph"
 
 
@@ -40,12 +42,12 @@ def run(arguments: list[str] | None = None) -> None:
         if len(options.locations) != 1:
             _fail(f"--screenshot needs exactly one location, found {len(options.locations)}")
         problem = take_screenshot(
-            options.locations[0], options.screenshot, options.size, TIMEOUT_SECONDS, _abort
+            options.locations[0], options.screenshot, options.size or SCREENSHOT_SIZE, TIMEOUT_SECONDS, _abort
         )
         if problem:
             _write_error(problem)
         _exit_process(1 if problem else 0)
-    _exit_process(show(options.locations, _abort))
+    _exit_process(show(options.locations, _abort, options.size))
 
 
 def _change_desktop(is_installation: bool, for_all_users: bool) -> None:
@@ -81,9 +83,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--size",
         type=_size,
-        default=(1280, 900),
         metavar="WxH",
-        help="size of the window (default: 1280x900)",
+        help="size of the window (default: that of the last window; for a screenshot 1280x900)",
     )
     desktop = parser.add_mutually_exclusive_group()
     desktop.add_argument(

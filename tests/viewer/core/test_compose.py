@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from zarrfs_viewer.images.values import component, data_limits
 from zarrfs_viewer.rendering.compose import NAN_COLOR, compose, compose_rgb
 from zarrfs_viewer.rendering.lookup import INDEX_BITS
-from zarrfs_viewer.state.colormaps import COLOR_BLIND_SAFE, NAMES, is_colormap, lookup
+from zarrfs_viewer.state.colormaps import (
+    CHOICES,
+    COLOR_BLIND_SAFE,
+    NAMES,
+    colormap_title,
+    is_colormap,
+    lookup,
+)
 from zarrfs_viewer.state.view_state import ChannelSettings
 
 from tests.viewer.core.doubles import random_values
@@ -250,3 +257,13 @@ def test_the_end_colours_of_hilo_are_not_interpolated() -> None:
     assert result[0].tolist() == [0, 64, 255]
     assert result[1].tolist() == [1, 1, 1]
     assert result[3].tolist() == [255, 0, 0]
+
+
+def test_colour_maps_are_named_as_people_call_them() -> None:
+    """The colours of fluorescence are offered first, and no title is a hexadecimal number."""
+    titles = [colormap_title(name) for name in CHOICES]
+    assert titles[:7] == ["red", "green", "blue", "cyan", "magenta", "yellow", "grey"]
+    assert set(NAMES) < set(CHOICES)
+    assert colormap_title("#00FF00") == "green"
+    assert colormap_title("#ff4040") == "light red"
+    assert colormap_title("#00fe10") == "custom, green"

@@ -24,6 +24,7 @@ from zarrfs_viewer.analysis.regions import (
     unique_name,
 )
 from zarrfs_viewer.analysis.shapes import Shape, contains, grab, moved
+from zarrfs_viewer.analysis.statistics import table_value
 from zarrfs_viewer.export.region_files import read_regions, write_regions
 from zarrfs_viewer.images.dataset import initial_intent
 from zarrfs_viewer.state.view_state import Viewport, with_position
@@ -252,3 +253,9 @@ def test_the_last_of_two_points_and_a_line_within_the_radius_are_grabbed() -> No
     point = Shape("point", ((5.0, 5.0),))
     x, y = viewport.to_device(5.0, 5.0)
     assert [grab(point, viewport, x + offset, y) for offset in (0.0, 9.0, 9.5)] == [0, 0, None]
+
+
+def test_tables_have_no_digits_of_rounding_errors() -> None:
+    assert table_value("area", 2590.8000000000006) == 2590.8
+    assert table_value("length", None) == ""
+    assert table_value("sum", 12345678901234.0) == 12345678901234.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,14 @@ import pytest
 from PyQt6.QtCore import QEvent, QMimeData, QObject, QSettings, Qt, QUrl
 from PyQt6.QtGui import QColor, QImage
 from PyQt6.QtTest import QTest
-from PyQt6.QtWidgets import QAbstractSpinBox, QApplication, QDockWidget, QWidget
+from PyQt6.QtWidgets import QAbstractSpinBox, QApplication, QDockWidget, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
 from zarrfs_viewer.qt.panels.metadata.metadata import Metadata
 from zarrfs_viewer.qt.window import opening
+from zarrfs_viewer.qt.window.about import about_text
 from zarrfs_viewer.qt.window.banner import Banner
+from zarrfs_viewer.qt.window.command_palette import CommandPalette
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.qt.window.recent import MAX_RECENT, RecentLocations
 from zarrfs_viewer.qt.window.start_page import LOCATION, MAX_SHOWN, StartPage
@@ -250,7 +253,10 @@ def test_a_narrow_window_has_whole_tabs_and_wide_docks(
             assert bar.tabRect(number).width() >= bar.fontMetrics().horizontalAdvance(text), text
 
 
-def test_the_toolbar_has_icons_and_shortcuts_and_shows_the_active_tool(window: MainWindow) -> None:
+def test_the_toolbar_has_icons_and_shortcuts_and_shows_the_active_tool(
+    open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
+    window = open_in_window(write_array(tmp_path / "a.zarr"))
     buttons = [action for action in window.toolbar.actions() if not action.isSeparator()]
     assert len(buttons) >= 12
     for action in buttons:
@@ -371,3 +377,104 @@ def test_every_entry_of_a_menu_has_its_own_mnemonic(window: MainWindow) -> None:
         titles = [action.text().casefold() for action in menu.actions() if action.text()]
         mnemonics = [title[title.find("&") + 1] if "&" in title else "" for title in titles]
         assert len(set(mnemonics) - {""}) == len(titles), titles
+
+
+def titles_of(menu: QMenu) -> list[str]:
+    return [action.text().replace("&", "") for action in menu.actions() if not action.isSeparator()]
+
+
+def opened_menu(menu: QMenu | None) -> QMenu:
+    assert menu is not None
+    menu.aboutToShow.emit()
+    return menu
+
+
+def test_actions_are_disabled_while_nothing_is_open_that_they_need(
+    open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
+    window = open_in_window(write_array(tmp_path / "a.zarr"))
+    actions = window.actions_by_name
+    assert actions["rectangle"].isEnabled()
+    assert actions["reload"].isEnabled()
+    assert not actions["well_left"].isEnabled()
+    assert window.dataset is not None
+    window.session.close_location(window.dataset.location)
+    assert not any(actions[name].isEnabled() for name in ("rectangle", "fit", "reload", "panels"))
+    assert all(actions[name].isEnabled() for name in ("open_folder", "palette", "dark", "about"))
+
+
+def test_menus_have_sections(open_in_window: OpenInWindow, tmp_path: Path) -> None:
+    window = open_in_window(write_array(tmp_path / "a.zarr"))
+    bar = window.menuBar()
+    assert bar is not None
+    file_menu = bar.actions()[0].menu()
+    assert file_menu is not None
+    kinds = [action.isSeparator() for action in file_menu.actions()]
+    assert kinds.count(True) == 5
+    assert not any(first and second for first, second in pairwise(kinds))
+
+
+def test_a_closed_panel_is_shown_again_and_the_layout_is_reset(
+    open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
+    window = open_in_window(write_array(tmp_path / "a.zarr"))
+    found = {dock.objectName(): dock for dock in window.findChildren(QDockWidget)}
+    found["Hierarchy"].close()
+    menu = opened_menu(window.actions_by_name["panels"].menu())
+    entries = {action.text(): action for action in menu.actions()}
+    assert not entries["Hierarchy"].isChecked()
+    assert not entries["Plate"].isEnabled()
+    assert entries["Messages"].isEnabled()
+    entries["Hierarchy"].trigger()
+    assert found["Hierarchy"].isVisible()
+    found["Image"].close()
+    found["Hierarchy"].setFloating(True)
+    window.toolbar.hide()
+    window.actions_by_name["reset_layout"].trigger()
+    assert found["Image"].isVisible()
+    assert not found["Hierarchy"].isFloating()
+    assert window.toolbar.isVisible()
+    assert not found["Messages"].isVisible()
+
+
+def test_the_menu_of_recent_locations_opens_them(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
+    first = write_array(tmp_path / "a & b.zarr")
+    window = open_in_window(write_array(tmp_path / "c.zarr"))
+    menu = opened_menu(window.actions_by_name["open_recent"].menu())
+    assert len(titles_of(menu)) == 1
+    window.recent.add(str(first))
+    menu = opened_menu(menu)
+    assert titles_of(menu)[0].endswith("a  b.zarr")  # a doubled & is displayed as one
+    wait_until_opened(qtbot, window, menu.actions()[0].trigger)
+    assert window.dataset is not None
+    assert window.dataset.name == "a & b.zarr"
+    for location in window.recent.locations():
+        window.recent.remove(location)
+    assert titles_of(opened_menu(menu)) == ["No recent locations"]
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [("gamma", "Channels"), ("brightness", "contrast"), ("MIP", "slab"), ("panels", "panels")],
+)
+def test_the_palette_finds_actions_by_synonyms(
+    text: str, title: str, qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
+    window = open_in_window(write_array(tmp_path / "a.zarr"))
+    palette = CommandPalette(window.actions_by_name, window)
+    qtbot.addWidget(palette)
+    palette.search.setText(text)
+    found = [item.text() for row in range(palette.matches.count()) if (item := palette.matches.item(row))]
+    assert any(title in each for each in found)
+    palette.search.setText("no such action")
+    (only,) = [item for row in range(palette.matches.count()) if (item := palette.matches.item(row))]
+    assert only.text() == "No matches"
+    palette.search.returnPressed.emit()  # nothing runs
+
+
+def test_about_names_the_versions_that_a_report_needs() -> None:
+    text = about_text()
+    assert zarrfs.__version__ in text
+    assert "Qt 6." in text

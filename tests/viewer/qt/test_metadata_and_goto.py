@@ -13,6 +13,7 @@ from PyQt6.QtWidgets import QDialog, QMenu, QTreeWidget
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.qt.panels.metadata.metadata import Metadata
 from zarrfs_viewer.qt.panels.position.goto_dialog import GoToDialog
+from zarrfs_viewer.qt.panels.position.position import Position
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
@@ -156,8 +157,9 @@ def test_coordinates_are_limited_to_the_image(open_in_window: OpenInWindow, cell
     dialog.deleteLater()
 
 
-def test_without_an_image_there_is_a_message(window: MainWindow) -> None:
-    window.actions_by_name["go_to"].trigger()
+def test_without_an_image_a_position_cannot_be_requested(window: MainWindow) -> None:
+    assert not window.actions_by_name["go_to"].isEnabled()
+    window.panel(Position).ask_position()
     assert window.notice.text() == "No image is open."
 
 

@@ -14,8 +14,10 @@ from PyQt6.QtTest import QTest
 from PyQt6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.main import make_parser
 from zarrfs_viewer.qt.panels.channels.channels import Channels
 from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
+from zarrfs_viewer.qt.window import application
 from zarrfs_viewer.qt.window.application import open_window
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.state.view_state import DisplaySettings, Viewport
@@ -90,6 +92,14 @@ def test_what_the_user_does_before_the_window_is_complete_is_done_afterwards(
         "b.zarr",
         "c.zarr",
     ]
+
+
+def test_the_size_of_the_command_line_is_that_of_the_window(qtbot: QtBot, settings: QSettings) -> None:
+    options = make_parser().parse_args(["--size", "760x560"])
+    window = application._show_window(settings, options.size)
+    assert (window.width(), window.height()) == (760, 560)
+    with qtbot.waitSignal(window.destroyed, timeout=TIMEOUT_MILLISECONDS):
+        window.close()
 
 
 def test_an_incomplete_window_can_be_closed(qtbot: QtBot, settings: QSettings) -> None:

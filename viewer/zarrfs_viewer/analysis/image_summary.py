@@ -11,6 +11,7 @@ from zarrfs_viewer.analysis.node_summary import compression
 from zarrfs_viewer.analysis.readout import format_bytes, short_unit
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.reading import stored_array
+from zarrfs_viewer.state.colormaps import colormap_title
 
 __all__ = ["image_summary", "stored_summary"]
 
@@ -37,7 +38,7 @@ def image_summary(image: Image, version: str | None = None) -> dict[str, Any]:
         "Compression": _compression(image),
         "Levels": [" x ".join(map(str, level.shape)) for level in image.levels],
         "Channels": [
-            f"{channel.label or f'channel {channel.index}'} ({channel.colormap})"
+            f"{channel.label or f'channel {channel.index}'} ({colormap_title(channel.colormap)})"
             for channel in image.channels
         ],
         "Label images": [entry.name for entry in image.labels],

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from zarrfs_viewer.analysis.masks import ellipse_mask, polygon_mask
 from zarrfs_viewer.analysis.readout import LabelReadout, Readout, ScaleBar, readout, scale_bar
-from zarrfs_viewer.analysis.statistics import RunningStatistics
+from zarrfs_viewer.analysis.statistics import RunningStatistics, table_value
 from zarrfs_viewer.display.resolve import plane_key
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.values import component
@@ -321,6 +321,5 @@ def statistics_csv(statistics: Sequence[RoiStatistics]) -> str:
     names = (*counts, "area", "unit", "mean", "std", "minimum", "maximum", "median", "sum")
     writer.writerow(names)
     for row in statistics:
-        values = [getattr(row, name) for name in names]
-        writer.writerow(["" if value is None else value for value in values])
+        writer.writerow([table_value(name, getattr(row, name)) for name in names])
     return text.getvalue()

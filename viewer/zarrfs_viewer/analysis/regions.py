@@ -22,7 +22,7 @@ from zarrfs_viewer.analysis.measure import (
     roi_statistics,
 )
 from zarrfs_viewer.analysis.shapes import Shape
-from zarrfs_viewer.analysis.statistics import RunningStatistics
+from zarrfs_viewer.analysis.statistics import RunningStatistics, table_value
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.state.view_state import DisplaySettings, with_position, with_projection
 
@@ -156,8 +156,8 @@ def regions_csv(statistics: Sequence[RegionStatistics], position: Sequence[tuple
     names = list(RegionStatistics.__dataclass_fields__)
     writer.writerow([*names, *(name for name, _ in position)])
     for row in statistics:
-        values = [getattr(row, name) for name in names]
-        writer.writerow(["" if value is None else value for value in (*values, *(p for _, p in position))])
+        values = [table_value(name, getattr(row, name)) for name in names]
+        writer.writerow([*values, *(index for _, index in position)])
     return text.getvalue()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["RunningStatistics", "Summary"]
+__all__ = ["RunningStatistics", "Summary", "table_value"]
 
 MAX_MEDIAN_VALUES = 1 << 24
 """The maximum number of values that are stored for the median. When it is exceeded, every second value is dropped."""
@@ -111,3 +111,14 @@ def _exact_sum(flat: npt.NDArray[Any]) -> int:
     low = int((flat & flat.dtype.type(0xFFFFFFFF)).sum(dtype=np.uint64))
     high = int((flat >> flat.dtype.type(32)).sum(dtype=np.int64))
     return (high << 32) + low
+
+
+PHYSICAL = ("area", "length")
+"""Quantities that are computed from the size of a pixel, which has few significant digits."""
+
+
+def table_value(name: str, value: Any) -> Any:
+    """Return the value of a quantity as it is written to a table: 2590.8 for an area of 2590.8000000000006."""
+    if value is None:
+        return ""
+    return float(f"{value:.12g}") if name in PHYSICAL else value

@@ -13,9 +13,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from zarrfs_viewer.state.luts import cmap_table, lut_table
+from zarrfs_viewer.state.luts import cmap_table, lut_table, lut_title
 
-__all__ = ["COLOR_BLIND_SAFE", "NAMES", "is_colormap", "lookup"]
+__all__ = ["CHOICES", "COLOR_BLIND_SAFE", "NAMES", "colormap_title", "is_colormap", "lookup"]
 
 Table = npt.NDArray[np.uint8]
 
@@ -59,6 +59,41 @@ ANCHORS = {
 NAMES: tuple[str, ...] = (*ANCHORS, "hilo")
 """The named colour maps. ``phase`` is cyclic. ``hilo`` is gray with the lowest colour blue and the highest red."""
 
+COLORS = {
+    "#ff0000": "red",
+    "#00ff00": "green",
+    "#0000ff": "blue",
+    "#00ffff": "cyan",
+    "#ff00ff": "magenta",
+    "#ffff00": "yellow",
+}
+"""The colours that a microscopist expects first, with their names."""
+
+OTHER_COLORS = {
+    "#ffffff": "white",
+    "#ff8000": "orange",
+    "#ff4040": "light red",
+    "#40ff40": "light green",
+    "#4060ff": "light blue",
+    "#8000ff": "violet",
+    "#ff80c0": "pink",
+    "#800000": "dark red",
+    "#008000": "dark green",
+    "#000080": "dark blue",
+    "#808000": "olive",
+    "#008080": "teal",
+    "#800080": "purple",
+    "#804000": "brown",
+    "#808080": "grey",
+    "#80ff00": "lime",
+    "#0080ff": "azure",
+    "#000000": "black",
+}
+"""Names for other colours: the nearest of these and of ``COLORS`` is used."""
+
+CHOICES: tuple[str, ...] = (*COLORS, "gray", *(name for name in NAMES if name != "gray"))
+"""The colour maps in the order in which they are offered."""
+
 COLOR_BLIND_SAFE: frozenset[str] = frozenset(
     {"gray", "viridis", "magma", "inferno", "plasma", "cividis", "batlow"}
 )
@@ -70,6 +105,24 @@ def is_colormap(name: str) -> bool:
     if name.startswith(("lut:", "cmap:")):
         return _other_table(name) is not None
     return name in NAMES or re.fullmatch(r"#[0-9a-fA-F]{6}", name) is not None
+
+
+def colormap_title(name: str) -> str:
+    """Return the title of a colour map for people: ``green`` for ``#00ff00``, and the nearest colour for others."""
+    if not name.startswith("#"):
+        return "grey" if name == "gray" else lut_title(name)
+    value = name.lower()
+    if value in COLORS:
+        return COLORS[value]
+    names = {**COLORS, **OTHER_COLORS}
+    nearest = min(names, key=lambda other: _distance(value, other))
+    return names[nearest] if nearest == value else f"custom, {names[nearest]}"
+
+
+def _distance(first: str, second: str) -> float:
+    """Return the squared distance of two colours."""
+    a, b = (np.frombuffer(bytes.fromhex(color[1:]), np.uint8).astype(float) for color in (first, second))
+    return float(((a - b) ** 2).sum())
 
 
 @lru_cache(maxsize=256)

@@ -123,7 +123,16 @@ class Messages(Panel):
 
     def actions(self) -> Sequence[ActionSpec]:
         return (
-            ActionSpec("messages", "&View", "M&essages", "Ctrl+J", self.dock.setVisible, False, place=140),
+            ActionSpec(
+                "messages",
+                "&View",
+                "M&essages",
+                "Ctrl+J",
+                self.dock.setVisible,
+                False,
+                place=340,
+                synonyms="log warnings errors",
+            ),
         )
 
     def show_actions(self, actions: Mapping[str, QAction]) -> None:

@@ -50,7 +50,18 @@ class PyramidActions(Panel):
         context.panes.frame_shown.connect(self.offer)
 
     def actions(self) -> Sequence[ActionSpec]:
-        return (ActionSpec("pyramid", "&Image", "&Build a pyramid...", "Ctrl+B", self.ask, place=110),)
+        return (
+            ActionSpec(
+                "pyramid",
+                "&Image",
+                "&Build a pyramid...",
+                "Ctrl+B",
+                self.ask,
+                place=210,
+                needs="image",
+                synonyms="multiscale downsample resolution",
+            ),
+        )
 
     def offer(self, frame: Frame) -> None:
         """Propose to build a pyramid if a frame contains only a part of the pixels, once for each image."""

@@ -28,14 +28,28 @@ class SavedViewsMenu(Panel):
     def actions(self) -> Sequence[ActionSpec]:
         menu = "&Saved views"
         return (
-            ActionSpec("save_view", menu, "&Save view...", "Ctrl+K", self.ask_save, place=10),
-            ActionSpec("open_view", menu, "&Open saved view...", "Ctrl+Shift+K", self.ask_open, place=20),
+            ActionSpec("save_view", menu, "&Save view...", "Ctrl+K", self.ask_save, place=0, needs="image"),
+            ActionSpec("open_view", menu, "&Open saved view...", "Ctrl+Shift+K", self.ask_open, place=10),
             ActionSpec(
-                "delete_view", menu, "&Delete saved view...", "Ctrl+Shift+D", self.ask_delete, place=30
+                "delete_view", menu, "&Delete saved view...", "Ctrl+Shift+D", self.ask_delete, place=20
             ),
-            ActionSpec("copy_link", menu, "Copy &link to view", "Ctrl+Shift+L", self.copy_link, place=40),
             ActionSpec(
-                "copy_command", menu, "Copy &command for view", "Ctrl+Shift+X", self.copy_command, place=50
+                "copy_link",
+                menu,
+                "Copy &link to view",
+                "Ctrl+Shift+L",
+                self.copy_link,
+                place=100,
+                needs="image",
+            ),
+            ActionSpec(
+                "copy_command",
+                menu,
+                "Copy &command for view",
+                "Ctrl+Shift+X",
+                self.copy_command,
+                place=110,
+                needs="image",
             ),
         )
 

@@ -60,10 +60,16 @@ class SettingsHistory(Panel):
 
     def actions(self) -> Sequence[ActionSpec]:
         return (
-            ActionSpec("undo", "&Edit", "&Undo", "Ctrl+Z", self.undo, place=10),
-            ActionSpec("redo", "&Edit", "&Redo", "Ctrl+Shift+Z", self.redo, place=20),
+            ActionSpec("undo", "&Edit", "&Undo", "Ctrl+Z", self.undo, place=0),
+            ActionSpec("redo", "&Edit", "&Redo", "Ctrl+Shift+Z", self.redo, place=10),
             ActionSpec(
-                "reset", "&Edit", "Reset &settings of the image", "Ctrl+Shift+R", self.reset, place=30
+                "reset",
+                "&Edit",
+                "Reset &settings of the image",
+                "Ctrl+Shift+R",
+                self.reset,
+                place=100,
+                needs="image",
             ),
         )
 

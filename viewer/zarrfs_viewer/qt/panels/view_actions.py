@@ -28,21 +28,100 @@ class ViewActions(Panel):
     def actions(self) -> Sequence[ActionSpec]:
         view, panes, canvas = "&View", self._panes, self._panes.main.canvas
         return (
-            ActionSpec("reload", "&File", "Reload from the s&tore", "Ctrl+F5", self.reload, place=70),
-            ActionSpec("fit", view, "&Fit to window", "F", canvas.fit, place=10),
-            ActionSpec("one_to_one", view, "&Actual size", "1", canvas.one_to_one, place=20),
-            ActionSpec("zoom_in", view, "Zoom &in", "+", lambda: canvas.zoom(KEY_ZOOM), place=30),
-            ActionSpec("zoom_out", view, "Zoom o&ut", "-", lambda: canvas.zoom(1 / KEY_ZOOM), place=40),
-            ActionSpec("linked", view, "&Three planes and a slab", "3", self.show_linked, False, place=60),
-            ActionSpec("rotate", view, "&Rotate by 90 degrees", "Shift+R", canvas.rotate, place=70),
-            ActionSpec("mirror", view, "&Mirror left and right", "Shift+M", canvas.mirror, place=80),
-            ActionSpec("overview", view, "O&verview map", "V", panes.overview.set_enabled, True, place=90),
-            ActionSpec("level", view, "Pyramid &level...", "L", self.ask_level, place=100),
-            ActionSpec("scale_bar", view, "&Scale bar", "B", panes.set_show_scale_bar, True, place=110),
             ActionSpec(
-                "chunks", view, "&Chunk grid and missing chunks", "G", panes.set_show_chunks, False, place=120
+                "reload",
+                "&File",
+                "Reload from the s&tore",
+                "Ctrl+F5",
+                self.reload,
+                place=170,
+                needs="data",
+                synonyms="refresh",
             ),
-            ActionSpec("retry", "&Image", "&Retry failed reads", "F5", self.retry, place=100),
+            ActionSpec(
+                "fit",
+                view,
+                "&Fit to window",
+                "F",
+                canvas.fit,
+                place=0,
+                needs="image",
+                synonyms="whole image zoom",
+            ),
+            ActionSpec(
+                "one_to_one",
+                view,
+                "&Actual size",
+                "1",
+                canvas.one_to_one,
+                place=10,
+                needs="image",
+                synonyms="100 % original zoom",
+            ),
+            ActionSpec(
+                "zoom_in", view, "Zoom &in", "+", lambda: canvas.zoom(KEY_ZOOM), place=20, needs="image"
+            ),
+            ActionSpec(
+                "zoom_out", view, "Zoom o&ut", "-", lambda: canvas.zoom(1 / KEY_ZOOM), place=30, needs="image"
+            ),
+            ActionSpec(
+                "linked",
+                view,
+                "&Three planes and a slab",
+                "3",
+                self.show_linked,
+                False,
+                place=110,
+                needs="image",
+                synonyms="orthogonal views xy xz yz",
+            ),
+            ActionSpec(
+                "rotate", view, "&Rotate by 90 degrees", "Shift+R", canvas.rotate, place=120, needs="image"
+            ),
+            ActionSpec(
+                "mirror", view, "&Mirror left and right", "Shift+M", canvas.mirror, place=130, needs="image"
+            ),
+            ActionSpec(
+                "overview",
+                view,
+                "O&verview map",
+                "V",
+                panes.overview.set_enabled,
+                True,
+                place=200,
+                synonyms="navigator minimap",
+            ),
+            ActionSpec(
+                "level",
+                view,
+                "Pyramid &level...",
+                "L",
+                self.ask_level,
+                place=140,
+                needs="image",
+                synonyms="resolution multiscale",
+            ),
+            ActionSpec("scale_bar", view, "&Scale bar", "B", panes.set_show_scale_bar, True, place=210),
+            ActionSpec(
+                "chunks",
+                view,
+                "&Chunk grid and missing chunks",
+                "G",
+                panes.set_show_chunks,
+                False,
+                place=220,
+                synonyms="blocks tiles",
+            ),
+            ActionSpec(
+                "retry",
+                "&Image",
+                "&Retry failed reads",
+                "F5",
+                self.retry,
+                place=200,
+                needs="image",
+                synonyms="unreadable reload",
+            ),
         )
 
     def show_actions(self, actions: Mapping[str, QAction]) -> None:

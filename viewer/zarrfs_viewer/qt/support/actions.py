@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from PyQt6.QtGui import QAction, QActionGroup, QKeySequence
 from PyQt6.QtWidgets import QMainWindow, QMenu
 
 from zarrfs_viewer.qt.support.plain_text import plain
 
-__all__ = ["MENUS", "ActionSpec", "add_actions", "add_menus"]
+__all__ = ["MENUS", "SYNONYMS", "ActionSpec", "Need", "add_actions", "add_menus", "enable_actions"]
+
+Need = Literal["", "data", "image", "plate"]
+"""What must be open for an action: nothing, a location, an image, or a plate."""
+
+NEED, SYNONYMS = "need", "synonyms"
+"""Names of properties of the actions."""
+
+SECTION = 100
+"""Actions of a menu whose places are in different hundreds are divided by a separator."""
 
 MENUS = ("&File", "&Edit", "&View", "&Image", "&Measure", "&Saved views", "&Help")
 """The titles of the menus, in their order."""
@@ -21,7 +31,9 @@ class ActionSpec:
     """A menu action. ``checked`` is None for an action without a check mark. Actions of a ``group`` are exclusive.
 
     Several shortcuts are separated by ``; ``. The first one is shown. The actions of a menu are in the order of their
-    ``place``.
+    ``place``. An action is disabled while what it ``needs`` is not open. ``synonyms`` are other words by which the
+    command palette finds it. With ``fill`` the action is a submenu, which ``fill`` fills each time it is opened; then
+    only the shortcut and the palette call ``run``.
     """
 
     name: str
@@ -32,6 +44,9 @@ class ActionSpec:
     checked: bool | None = None
     group: str = ""
     place: int = 0
+    needs: Need = ""
+    synonyms: str = ""
+    fill: Callable[[QMenu], object] | None = None
 
 
 def add_menus(window: QMainWindow) -> None:
@@ -52,6 +67,7 @@ def add_actions(window: QMainWindow, specs: Iterable[ActionSpec]) -> dict[str, Q
             menus[entry.text()] = menu
     groups: dict[str, QActionGroup] = {}
     actions: dict[str, QAction] = {}
+    sections: dict[str, int] = {}
     for spec in sorted(specs, key=lambda spec: (MENUS.index(spec.menu), spec.place)):
         action = QAction(plain(spec.title), window)
         action.setShortcuts(QKeySequence.listFromString(spec.shortcut))
@@ -63,6 +79,32 @@ def add_actions(window: QMainWindow, specs: Iterable[ActionSpec]) -> dict[str, Q
             action.triggered.connect(lambda _=False, run=spec.run: run())
         else:
             action.toggled.connect(spec.run)
-        menus[spec.menu].addAction(action)
+        action.setProperty(NEED, spec.needs)
+        action.setProperty(SYNONYMS, spec.synonyms)
+        if spec.fill is not None:
+            action.setMenu(_submenu(spec.fill, window))
+        menu, section = menus[spec.menu], spec.place // SECTION
+        if sections.setdefault(spec.menu, section) != section:
+            menu.addSeparator()
+            sections[spec.menu] = section
+        menu.addAction(action)
         actions[spec.name] = action
     return actions
+
+
+def _submenu(fill: Callable[[QMenu], object], window: QMainWindow) -> QMenu:
+    menu = QMenu(window)
+
+    def renew() -> None:
+        menu.clear()
+        fill(menu)
+
+    menu.aboutToShow.connect(renew)
+    return menu
+
+
+def enable_actions(actions: Iterable[QAction], available: Iterable[Need]) -> None:
+    """Enable the actions that need nothing or something of ``available``, and disable the others."""
+    needs = {"", *available}
+    for action in actions:
+        action.setEnabled(action.property(NEED) in needs)

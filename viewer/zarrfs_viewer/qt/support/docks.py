@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from PyQt6.QtCore import QByteArray, QEvent, QObject, QSettings, Qt, QTimer
-from PyQt6.QtWidgets import QApplication, QDockWidget, QMainWindow, QWidget
+from PyQt6.QtGui import QCursor
+from PyQt6.QtWidgets import QApplication, QDockWidget, QMainWindow, QMenu, QWidget
 
+from zarrfs_viewer.qt.support.actions import ActionSpec
 from zarrfs_viewer.qt.support.plain_text import plain
 
 __all__ = ["DockLayout", "Shown"]
@@ -61,7 +64,63 @@ class DockLayout(QObject):
         self._again.timeout.connect(self._set_widths)
         self._is_arranging = False
         self._restored: QByteArray | None = None
+        self._initial = QByteArray()
+        """The state of the docks and of the toolbar before that of the last window is restored."""
+        self._has_data: dict[str, bool] = {}
+        """Whether a dock that is shown with data has some, by the title of the dock."""
         self.are_shown = False
+
+    def actions(self) -> Sequence[ActionSpec]:
+        """Return the actions that show docks which the user closed."""
+        return (
+            ActionSpec(
+                "panels",
+                "&View",
+                "Sho&w panels",
+                "Ctrl+Alt+P",
+                self.choose,
+                place=400,
+                needs="data",
+                synonyms="docks",
+                fill=self.fill_menu,
+            ),
+            ActionSpec(
+                "reset_layout",
+                "&View",
+                "Reset la&yout",
+                "Ctrl+Alt+R",
+                self.reset,
+                place=401,
+                needs="data",
+                synonyms="default docks",
+            ),
+        )
+
+    def fill_menu(self, menu: QMenu) -> None:
+        """Add a check box for each dock to a menu. Those without data cannot be checked."""
+        for title, dock in self._docks.items():
+            action = dock.toggleViewAction()
+            if action is not None:
+                action.setEnabled(self._has_data.get(title, True))
+                menu.addAction(action)
+
+    def choose(self) -> None:
+        """Show the menu of the docks at the pointer."""
+        menu = QMenu(self._window)
+        self.fill_menu(menu)
+        menu.exec(QCursor.pos())
+        menu.deleteLater()
+
+    def reset(self) -> None:
+        """Show the docks and the toolbar where they are in a new installation, with their initial widths."""
+        if not self.are_shown:
+            return
+        self._window.restoreState(self._initial, STATE_VERSION)
+        for title, dock in self._docks.items():
+            if self._shown[title] == "with_data":
+                dock.setVisible(self._has_data.get(title, False))
+        self._widths = dict.fromkeys(self._widths, DEFAULT_WIDTH)
+        self.arrange()
 
     def add(self, title: str, widget: QWidget, area: Qt.DockWidgetArea, shown: Shown) -> QDockWidget:
         """Add a dock. Its title is also the name of its state in the settings."""
@@ -86,6 +145,7 @@ class DockLayout(QObject):
         self.are_shown = True
         for title, dock in self._docks.items():
             dock.setVisible(self._shown[title] == "first")
+        self._initial = self._window.saveState(STATE_VERSION)
         state = self._restored or self._settings.value("docks")
         if state is not None:
             self._window.restoreState(state, STATE_VERSION)
@@ -102,6 +162,7 @@ class DockLayout(QObject):
     def show_with_data(self, dock: QDockWidget, has_data: bool) -> None:
         """Show a dock that has data, or hide it. It gets half of the height when it appears."""
         self.show()
+        self._has_data[dock.objectName()] = has_data
         if has_data and dock.isHidden():
             dock.show()
             self._window.resizeDocks([dock], [self._window.height() // 2], Qt.Orientation.Vertical)

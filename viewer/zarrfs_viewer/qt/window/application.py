@@ -155,16 +155,21 @@ class SignalsCloseWindows:
         self._application.quit()
 
 
-def show(locations: list[str], fail: Callable[[str], NoReturn] | None = None) -> int:
+def show(
+    locations: list[str],
+    fail: Callable[[str], NoReturn] | None = None,
+    size: tuple[int, int] | None = None,
+) -> int:
     """Open a window with these locations. Returns the exit code when the last window is closed.
 
+    ``size`` is the width and height of the window in pixels, by default those of the last window.
     ``fail`` is called with the reason if no window can be opened. It must end the process.
     """
     application = make_application(fail)
     collector = GuiThreadCollector(application)
     with SignalsCloseWindows(application), UnexpectedErrorsAreReported():
         settings = QSettings("zarrfs", "viewer")
-        window = _show_window(settings)
+        window = _show_window(settings, size)
         window.call_when_complete(collector.freeze)
         window.call_when_complete(lambda: _open_first(window, locations))
         # A step of its own when the first window is complete: reading and sending the pictures takes 6 ms.
@@ -207,14 +212,14 @@ DECORATION = QSize(16, 40)
 """Room for the borders and the title of a window, which have no known size before it is visible."""
 
 
-def _show_window(settings: QSettings | None) -> MainWindow:
+def _show_window(settings: QSettings | None, size: tuple[int, int] | None = None) -> MainWindow:
     window = MainWindow(settings, in_steps=True)
     window.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     _windows.add(window)
     window.destroyed.connect(lambda: _windows.discard(window))
     screen = window.screen()
-    if screen is not None:
-        window.resize(window.size().boundedTo(screen.availableSize() - DECORATION))
+    wanted = window.size() if size is None else QSize(*size)
+    window.resize(wanted if screen is None else wanted.boundedTo(screen.availableSize() - DECORATION))
     window.show()
     window.complete_in_steps()
     return window

@@ -15,6 +15,7 @@ from PyQt6.QtWidgets import (
     QWidget,
 )
 
+from zarrfs_viewer.qt.support.actions import SYNONYMS
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain
 from zarrfs_viewer.qt.support.widgets import search_box
 
@@ -94,11 +95,17 @@ class CommandPalette(QDialog):
         self.matches.clear()
         for action in self._actions:
             title = _title(action)
-            if action.isEnabled() and all(word in title.casefold() for word in words):
+            searched = f"{title} {action.property(SYNONYMS)}".casefold()
+            if action.isEnabled() and all(word in searched for word in words):
                 keys = action.shortcut().toString()
                 item = QListWidgetItem(plain(f"{title}    {keys}" if keys else title))
                 item.setData(Qt.ItemDataRole.UserRole, action)
                 self.matches.addItem(item)
+        if not self.matches.count():
+            item = QListWidgetItem("No matches")
+            item.setFlags(Qt.ItemFlag.NoItemFlags)
+            self.matches.addItem(item)
+            return
         self.matches.setCurrentRow(0)
 
     def keyPressEvent(self, event: QKeyEvent | None) -> None:
@@ -111,5 +118,6 @@ class CommandPalette(QDialog):
     def _run(self) -> None:
         item = self.matches.currentItem()
         self.accept()
-        if item is not None:
-            item.data(Qt.ItemDataRole.UserRole).trigger()
+        action = item.data(Qt.ItemDataRole.UserRole) if item is not None else None
+        if action is not None:
+            action.trigger()

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from PyQt6.QtCore import QEvent, QSettings, pyqtSignal
 from PyQt6.QtGui import QResizeEvent, QShowEvent
 
-from zarrfs_viewer.qt.support.actions import ActionSpec, add_actions
+from zarrfs_viewer.qt.support.actions import ActionSpec, Need, add_actions, enable_actions
 from zarrfs_viewer.qt.support.plain_text import window_title
+from zarrfs_viewer.qt.window.about import show_about
 from zarrfs_viewer.qt.window.command_palette import CommandPalette, show_key_help
 from zarrfs_viewer.qt.window.parts import WindowParts
 
@@ -80,8 +81,16 @@ class MainWindow(WindowParts):
         self.panel(Metadata).saved.connect(self.store_watch.restart)
         panels = self.panel_context.panels
         of_panels = chain.from_iterable(panel.actions() for panel in panels)
-        others = (*self.opener.actions(), *self.preferences.actions(), *self._own_actions())
+        others = (
+            *self.opener.actions(),
+            *self.preferences.actions(),
+            *self.docks.actions(),
+            *self._own_actions(),
+        )
         self.actions_by_name = add_actions(self, (*of_panels, *others))
+        self.session.dataset_changed.connect(self._enable_actions)
+        self.session.image_changed.connect(self._enable_actions)
+        self._enable_actions()
         for panel in panels:
             panel.show_actions(self.actions_by_name)
         self.preferences.show_actions(self.actions_by_name)
@@ -94,11 +103,10 @@ class MainWindow(WindowParts):
             ActionSpec(
                 "new_window", "&File", "&New window", "Ctrl+N", self.new_window_requested.emit, place=0
             ),
-            ActionSpec("quit", "&File", "&Close", "Ctrl+Q", self.close, place=160),
-            ActionSpec(
-                "palette", "&Help", "Command &palette...", "Ctrl+Shift+P", self.show_palette, place=10
-            ),
-            ActionSpec("keys", "&Help", "&Keyboard shortcuts", "?; F1", self.show_keys, place=20),
+            ActionSpec("quit", "&File", "&Close", "Ctrl+Q", self.close, place=500),
+            ActionSpec("palette", "&Help", "Command &palette...", "Ctrl+Shift+P", self.show_palette, place=0),
+            ActionSpec("keys", "&Help", "&Keyboard shortcuts", "?; F1", self.show_keys, place=10),
+            ActionSpec("about", "&Help", "&About zarrfs", "Ctrl+F1", self.show_about, place=100),
         )
 
     def _connect(self) -> None:
@@ -189,6 +197,18 @@ class MainWindow(WindowParts):
 
     # -- actions -----------------------------------------------------------------------------------------------
 
+    def _enable_actions(self) -> None:
+        """Enable the actions for what is open now."""
+        dataset, image = self.session.dataset, self.session.image
+        available: list[Need] = []
+        if dataset is not None:
+            available.append("data")
+            if dataset.plate is not None:
+                available.append("plate")
+        if image is not None:
+            available.append("image")
+        enable_actions(self.actions_by_name.values(), available)
+
     def show_palette(self) -> None:
         """Open the command palette."""
         CommandPalette(self.actions_by_name, self).exec()
@@ -196,6 +216,10 @@ class MainWindow(WindowParts):
     def show_keys(self) -> None:
         """Show the keyboard shortcuts."""
         show_key_help(self.actions_by_name, self)
+
+    def show_about(self) -> None:
+        """Show the versions of the program and of the libraries that a report of a fault needs."""
+        show_about(self)
 
     # -- events ------------------------------------------------------------------------------------------------
 

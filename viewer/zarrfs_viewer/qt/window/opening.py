@@ -8,7 +8,7 @@ from pathlib import Path
 
 from PyQt6.QtCore import QObject, QSettings
 from PyQt6.QtGui import QGuiApplication
-from PyQt6.QtWidgets import QInputDialog, QWidget
+from PyQt6.QtWidgets import QInputDialog, QMenu, QWidget
 
 from zarrfs.credentials import hide_credentials
 from zarrfs.errors import ZarrError
@@ -16,7 +16,7 @@ from zarrfs_viewer.locations import parse_locations
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.actions import ActionSpec
 from zarrfs_viewer.qt.support.file_dialogs import ask_folder, ask_open_files
-from zarrfs_viewer.qt.support.plain_text import plain
+from zarrfs_viewer.qt.support.plain_text import button_text, plain
 from zarrfs_viewer.qt.window.credentials_dialog import CredentialsDialog
 from zarrfs_viewer.qt.window.recent import RecentLocations
 from zarrfs_viewer.url_credentials import forget, origin_of, remember
@@ -25,6 +25,8 @@ __all__ = ["LocationOpener"]
 
 LOCATION_WIDTH = 560
 """The width of the dialog for a location in pixels: URLs are long."""
+MAX_RECENT_LENGTH = 80
+"""The number of characters of a location in the menu of recent locations."""
 SAMPLE_SHAPE = (24, 384, 384)
 
 
@@ -45,19 +47,33 @@ class LocationOpener(QObject):
         """Return the actions that open locations."""
         menu = "&File"
         return (
-            ActionSpec("open_folder", menu, "Open &folder...", "Ctrl+O", self.ask_folder, place=10),
-            ActionSpec("open_zip", menu, "&Open file...", "Ctrl+Shift+O", self.ask_zip, place=20),
+            ActionSpec("open_folder", menu, "Open &folder...", "Ctrl+O", self.ask_folder, place=100),
+            ActionSpec("open_zip", menu, "&Open file...", "Ctrl+Shift+O", self.ask_zip, place=110),
             ActionSpec(
-                "open_location", menu, "Open &location or link...", "Ctrl+L", self.ask_location, place=30
+                "open_location", menu, "Open &location or link...", "Ctrl+L", self.ask_location, place=120
             ),
             ActionSpec(
-                "credentials", menu, "Credenti&als of a URL...", "Ctrl+Alt+C", self.ask_credentials, place=40
+                "credentials",
+                menu,
+                "Credenti&als of a URL...",
+                "Ctrl+Alt+C",
+                self.ask_credentials,
+                place=160,
+                synonyms="password token login",
             ),
             ActionSpec(
-                "open_sample", menu, "Open sample &data set", "Ctrl+Shift+S", self.open_sample, place=50
+                "open_sample", menu, "Open sample &data set", "Ctrl+Shift+S", self.open_sample, place=150
             ),
-            ActionSpec("open_recent", menu, "Open &recent...", "Ctrl+R", self.ask_recent, place=60),
-            ActionSpec("paste", menu, "Open from clip&board", "Ctrl+V", self.paste, place=80),
+            ActionSpec(
+                "open_recent",
+                menu,
+                "Open &recent",
+                "Ctrl+R",
+                self.ask_recent,
+                place=130,
+                fill=self.fill_recent,
+            ),
+            ActionSpec("paste", menu, "Open from clip&board", "Ctrl+V", self.paste, place=140),
         )
 
     def ask_folder(self) -> None:
@@ -133,6 +149,23 @@ class LocationOpener(QObject):
                 self._session.show_message(text if is_refused else f"{text} Open its locations again.")
 
         self._session.run_in_worker(apply, done, "credentials")
+
+    def fill_recent(self, menu: QMenu) -> None:
+        """Add the recent locations to a menu."""
+        recent = self.recent()
+        for number, location in enumerate(recent, 1):
+            # The end of a long location has its name.
+            shown = (
+                location if len(location) <= MAX_RECENT_LENGTH else f"…{location[1 - MAX_RECENT_LENGTH :]}"
+            )
+            mnemonic = "&" if number < 10 else ""
+            entry = menu.addAction(plain(f"{mnemonic}{number}  {button_text(shown, MAX_RECENT_LENGTH)}"))
+            if entry is not None:
+                entry.triggered.connect(lambda _=False, each=location: self._session.open_location(each))
+        if not recent:
+            entry = menu.addAction("No recent locations")
+            if entry is not None:
+                entry.setEnabled(False)
 
     def ask_recent(self) -> None:
         """Ask for one of the recent locations and open it."""

@@ -50,8 +50,25 @@ class PreferenceActions:
         """Return the actions that change the preferences."""
         dark = Preferences.load(self._settings).dark
         return (
-            ActionSpec("preferences", "&File", "&Preferences...", "Ctrl+,", self.ask, place=130),
-            ActionSpec("dark", "&View", "&Dark theme", "Ctrl+D", self.set_dark, dark, place=160),
+            ActionSpec(
+                "preferences",
+                "&File",
+                "&Preferences...",
+                "Ctrl+,",
+                self.ask,
+                place=400,
+                synonyms="settings options threads cache",
+            ),
+            ActionSpec(
+                "dark",
+                "&View",
+                "&Dark theme",
+                "Ctrl+D",
+                self.set_dark,
+                dark,
+                place=410,
+                synonyms="light colours",
+            ),
         )
 
     def show_actions(self, actions: Mapping[str, QAction]) -> None:

@@ -27,8 +27,7 @@ from zarrfs_viewer.qt.support.limit_box import LimitBox
 from zarrfs_viewer.qt.support.number_box import NumberBox
 from zarrfs_viewer.qt.support.plain_text import allow_narrow, button_text, plain, plain_name, tooltip
 from zarrfs_viewer.qt.support.widgets import ignore_wheel_unless_focused, return_focus_on_enter, tool_button
-from zarrfs_viewer.state.colormaps import COLOR_BLIND_SAFE, NAMES, lookup
-from zarrfs_viewer.state.luts import lut_title
+from zarrfs_viewer.state.colormaps import CHOICES, COLOR_BLIND_SAFE, colormap_title, lookup
 from zarrfs_viewer.state.view_state import ChannelSettings
 
 __all__ = ["ChannelRow"]
@@ -233,13 +232,14 @@ class ChannelRow(QFrame):
 
     def _fill_colormaps(self, current: str) -> None:
         """List the colour maps, with the current one first if it is not one of them."""
-        names = [*NAMES, *self._extra]
+        # The same colour can be written in two ways: #00FF00 and #00ff00.
+        names = [current if name == current.lower() else name for name in (*CHOICES, *self._extra)]
         names = names if current in names else [current, *names]
         if names != self._names:
             self._names = names
             self.colormap.clear()
             for name in names:
-                self.colormap.addItem(swatch(name), plain_name(lut_title(name)))
+                self.colormap.addItem(swatch(name), plain_name(colormap_title(name)))
                 if name in COLOR_BLIND_SAFE:
                     self.colormap.setItemData(self.colormap.count() - 1, "Colour-blind safe", 3)
             for entry in (MORE, IMPORT, CUSTOM):

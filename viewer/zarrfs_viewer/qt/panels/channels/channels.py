@@ -59,7 +59,24 @@ class Channels(Panel):
         contrast = self.contrast
         return (
             ActionSpec(
-                "auto_all", "&Image", "&Auto-contrast all channels", "A", contrast.auto_contrast, place=80
+                "channels",
+                "&Image",
+                "&Channels, contrast and colours",
+                "C",
+                lambda: self._context.tabs.setCurrentWidget(self.panel),
+                place=105,
+                needs="image",
+                synonyms="gamma LUT lookup table colour map brightness histogram limits",
+            ),
+            ActionSpec(
+                "auto_all",
+                "&Image",
+                "&Auto-contrast all channels",
+                "A",
+                contrast.auto_contrast,
+                place=110,
+                needs="image",
+                synonyms="brightness levels histogram LUT",
             ),
             ActionSpec(
                 "auto_contrast_per_image",
@@ -68,7 +85,7 @@ class Channels(Panel):
                 "Shift+A",
                 contrast.set_per_image,
                 False,
-                place=90,
+                place=120,
             ),
         )
 

@@ -136,7 +136,18 @@ class Labels(Panel):
         session.labels_changed.connect(self._show_settings)
 
     def actions(self) -> Sequence[ActionSpec]:
-        return (ActionSpec("labels", "&View", "La&bels", "T", self.show_all, True, place=130),)
+        return (
+            ActionSpec(
+                "labels",
+                "&View",
+                "La&bels",
+                "T",
+                self.show_all,
+                True,
+                place=230,
+                synonyms="segmentation mask",
+            ),
+        )
 
     def show_all(self, on: bool) -> None:
         """Show or hide all label images."""

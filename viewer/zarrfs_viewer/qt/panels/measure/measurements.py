@@ -72,7 +72,15 @@ class Measurements(Panel):
         return (
             *(
                 ActionSpec(
-                    tool, menu, title, key, partial(self.set_tool, tool), tool == "move", "tool", place=number
+                    tool,
+                    menu,
+                    title,
+                    key,
+                    partial(self.set_tool, tool),
+                    tool == "move",
+                    "tool",
+                    number,
+                    needs="image",
                 )
                 for number, (tool, title, key) in enumerate(tools)
             ),
@@ -82,14 +90,37 @@ class Measurements(Panel):
                 "&Delete shape",
                 "Backspace",
                 lambda: self._canvas.show_shape(None),
-                place=10,
+                place=100,
+                needs="image",
             ),
             ActionSpec(
-                "copy_csv", menu, "&Copy results as CSV", "Ctrl+Shift+C", self.measure.copy_csv, place=20
+                "copy_csv",
+                menu,
+                "&Copy results as CSV",
+                "Ctrl+Shift+C",
+                self.measure.copy_csv,
+                place=220,
+                needs="image",
             ),
-            ActionSpec("add_region", menu, "&Add to regions", "D", self.add, place=30),
-            ActionSpec("load_regions", menu, "Load re&gions...", "Ctrl+Alt+O", self.ask_load, place=40),
-            ActionSpec("save_regions", menu, "&Save regions...", "Ctrl+Alt+S", self.ask_save, place=50),
+            ActionSpec("add_region", menu, "&Add to regions", "D", self.add, place=110, needs="image"),
+            ActionSpec(
+                "load_regions",
+                menu,
+                "Load re&gions...",
+                "Ctrl+Alt+O",
+                self.ask_load,
+                place=200,
+                needs="image",
+            ),
+            ActionSpec(
+                "save_regions",
+                menu,
+                "&Save regions...",
+                "Ctrl+Alt+S",
+                self.ask_save,
+                place=210,
+                needs="image",
+            ),
         )
 
     def set_tool(self, tool: Tool) -> None:
@@ -183,7 +214,8 @@ class Measurements(Panel):
     def save(self, file: Path) -> None:
         """Write the regions to a file on a worker thread. Errors are shown."""
         regions = self.panel.regions
-        self._run(file, lambda: write_regions(file, regions), f"{len(regions)} regions saved to {file}")
+        count = "1 region" if len(regions) == 1 else f"{len(regions)} regions"
+        self._run(file, lambda: write_regions(file, regions), f"{count} saved to {file}")
 
     def ask_save_table(self) -> None:
         """Ask for a file and write the statistics of all regions to it as CSV."""

@@ -44,13 +44,48 @@ class PictureActions(Panel):
 
     def actions(self) -> Sequence[ActionSpec]:
         return (
-            ActionSpec("export", "&File", "&Export...", "Ctrl+E", self.ask_export, place=90),
             ActionSpec(
-                "screenshot", "&File", "Save &screenshot...", "Ctrl+S", self.ask_screenshot, place=100
+                "export",
+                "&File",
+                "&Export...",
+                "Ctrl+E",
+                self.ask_export,
+                place=200,
+                needs="image",
+                synonyms="save as TIFF NumPy crop",
             ),
-            ActionSpec("picture", "&File", "Save p&icture...", "Ctrl+P", self.ask_picture, place=140),
-            ActionSpec("movie", "&File", "Save mo&vie...", "Ctrl+Shift+M", self.ask_movie, place=150),
-            ActionSpec("copy_picture", "&Edit", "&Copy picture", "Ctrl+C", self.copy, place=40),
+            ActionSpec(
+                "screenshot",
+                "&File",
+                "Save &screenshot...",
+                "Ctrl+S",
+                self.ask_screenshot,
+                place=220,
+                synonyms="snapshot capture window",
+            ),
+            ActionSpec(
+                "picture", "&File", "Save p&icture...", "Ctrl+P", self.ask_picture, place=210, needs="image"
+            ),
+            ActionSpec(
+                "movie",
+                "&File",
+                "Save mo&vie...",
+                "Ctrl+Shift+M",
+                self.ask_movie,
+                place=230,
+                needs="image",
+                synonyms="video animation",
+            ),
+            ActionSpec(
+                "copy_picture",
+                "&Edit",
+                "&Copy picture",
+                "Ctrl+C",
+                self.copy,
+                place=200,
+                needs="image",
+                synonyms="clipboard",
+            ),
         )
 
     def show_actions(self, actions: Mapping[str, QAction]) -> None:

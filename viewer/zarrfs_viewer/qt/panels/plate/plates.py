@@ -39,15 +39,45 @@ class Plates(Panel):
 
     def actions(self) -> Sequence[ActionSpec]:
         return (
-            ActionSpec("plate", "&View", "&Plate overview", "W", self.toggle_overview, place=190),
             ActionSpec(
-                "well_left", "&Image", "Well to the le&ft", "Alt+Left", lambda: self.step(0, -1), place=120
+                "plate", "&View", "&Plate overview", "W", self.toggle_overview, place=310, needs="plate"
             ),
             ActionSpec(
-                "well_right", "&Image", "Well to the rig&ht", "Alt+Right", lambda: self.step(0, 1), place=130
+                "well_left",
+                "&Image",
+                "Well to the le&ft",
+                "Alt+Left",
+                lambda: self.step(0, -1),
+                place=300,
+                needs="plate",
             ),
-            ActionSpec("well_up", "&Image", "Well ab&ove", "Alt+Up", lambda: self.step(-1, 0), place=140),
-            ActionSpec("well_down", "&Image", "Well belo&w", "Alt+Down", lambda: self.step(1, 0), place=150),
+            ActionSpec(
+                "well_right",
+                "&Image",
+                "Well to the rig&ht",
+                "Alt+Right",
+                lambda: self.step(0, 1),
+                place=310,
+                needs="plate",
+            ),
+            ActionSpec(
+                "well_up",
+                "&Image",
+                "Well ab&ove",
+                "Alt+Up",
+                lambda: self.step(-1, 0),
+                place=320,
+                needs="plate",
+            ),
+            ActionSpec(
+                "well_down",
+                "&Image",
+                "Well belo&w",
+                "Alt+Down",
+                lambda: self.step(1, 0),
+                place=330,
+                needs="plate",
+            ),
         )
 
     @property

@@ -47,14 +47,62 @@ class Position(Panel):
     def actions(self) -> Sequence[ActionSpec]:
         image, step, step_time = "&Image", self.dimensions.step, self.dimensions.step_time
         return (
-            ActionSpec("next_axes", "&View", "Show next a&xes", "X", self.show_next_axes, place=50),
-            ActionSpec("next_slice", image, "&Next slice", ".", lambda: step(1), place=10),
-            ActionSpec("previous_slice", image, "&Previous slice", ",", lambda: step(-1), place=20),
-            ActionSpec("next_time", image, "Next &time point", "]", lambda: step_time(1), place=30),
-            ActionSpec("previous_time", image, "Previous ti&me point", "[", lambda: step_time(-1), place=40),
-            ActionSpec("go_to", image, "&Go to coordinate...", "Ctrl+G", self.ask_position, place=50),
-            ActionSpec("play", image, "P&lay or stop", "K", self.dimensions.play, place=60),
-            ActionSpec("slab", image, "Next &slab projection", "S", self.dimensions.next_mode, place=70),
+            ActionSpec(
+                "next_axes",
+                "&View",
+                "Show next a&xes",
+                "X",
+                self.show_next_axes,
+                place=100,
+                needs="image",
+                synonyms="transpose xz yz plane",
+            ),
+            ActionSpec("next_slice", image, "&Next slice", ".", lambda: step(1), place=0, needs="image"),
+            ActionSpec(
+                "previous_slice", image, "&Previous slice", ",", lambda: step(-1), place=10, needs="image"
+            ),
+            ActionSpec(
+                "next_time", image, "Next &time point", "]", lambda: step_time(1), place=20, needs="image"
+            ),
+            ActionSpec(
+                "previous_time",
+                image,
+                "Previous ti&me point",
+                "[",
+                lambda: step_time(-1),
+                place=30,
+                needs="image",
+            ),
+            ActionSpec(
+                "go_to",
+                image,
+                "&Go to coordinate...",
+                "Ctrl+G",
+                self.ask_position,
+                place=40,
+                needs="image",
+                synonyms="jump position",
+            ),
+            ActionSpec(
+                "play",
+                image,
+                "P&lay or stop",
+                "K",
+                self.dimensions.play,
+                place=50,
+                needs="image",
+                synonyms="animate",
+            ),
+            ActionSpec(
+                "slab",
+                image,
+                "Next &slab projection",
+                "S",
+                self.dimensions.next_mode,
+                place=100,
+                needs="image",
+                synonyms="maximum intensity projection MIP mean",
+            ),
         )
 
     def close(self) -> None:

@@ -57,7 +57,16 @@ class Values(Panel):
 
     def actions(self) -> Sequence[ActionSpec]:
         return (
-            ActionSpec("values", "&View", "Table &of values", "Ctrl+T", self.toggle, place=170),
+            ActionSpec(
+                "values",
+                "&View",
+                "Table &of values",
+                "Ctrl+T",
+                self.toggle,
+                place=320,
+                needs="data",
+                synonyms="numbers pixels",
+            ),
             ActionSpec(
                 "neighbourhood",
                 "&View",
@@ -65,7 +74,8 @@ class Values(Panel):
                 "Ctrl+I",
                 self.dock.setVisible,
                 False,
-                place=180,
+                place=330,
+                synonyms="pixel values",
             ),
         )
 
