@@ -29,19 +29,22 @@ from tests.programs import find_program
 from zarrfs.engine.stores.base import ByteRange
 from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.engine.stores.zip import directory as directory_module
 from zarrfs.engine.stores.zip import spool as spool_module
+from zarrfs.engine.stores.zip.directory import Members
 from zarrfs.engine.stores.zip.records import (
+    CENTRAL_HEADER,
     LOCAL_HEADER,
-    ArchiveFile,
-    Member,
-    _without_zip64,
-    central_directory,
+    central_record,
+    end_records,
     local_header,
+    moved_record,
 )
-from zarrfs.engine.stores.zip.remote import TAIL_NBYTES, RemoteZipStore, _TailBufferedFile
+from zarrfs.engine.stores.zip.remote import RemoteZipStore
 from zarrfs.engine.stores.zip.spool import Spool
 from zarrfs.engine.stores.zip.store import ZipStore
 from zarrfs.errors import LocationError, ReadOnlyError, StoreError
+from zarrfs.testing import CountingStore
 
 UNZIP_PATH = find_program("unzip")
 
@@ -51,6 +54,14 @@ def write_archive(path: Path, *members: tuple[str, bytes], method: int = zipfile
         for name, value in members:
             out.writestr(name, value)
     return path
+
+
+def directory(start: int, *members: tuple[str, int, int, int]) -> bytes:
+    """Return a central directory at an offset: name, checksum, size and offset of stored members."""
+    records = b"".join(
+        central_record(name.encode(), 0, crc, size, offset) for name, crc, size, offset in members
+    )
+    return records + end_records(start, len(records), len(members), b"")
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
@@ -221,8 +232,10 @@ def test_written_values_are_not_retained_in_memory(tmp_path: Path) -> None:
     check_archive(tmp_path / "a.zip", {f"c/{number}": one for number in range(48)})
 
 
-def test_the_zip64_field_is_removed_from_extra_fields() -> None:
+def test_a_record_that_moves_retains_its_other_fields() -> None:
     zip64, empty, other = b"\1\0\4\0abcd", b"\7\0\0\0", b"\2\1\3\0xyz"
+    record = bytearray(central_record(b"name", 0, 7, 10, 5))
+    name_end = CENTRAL_HEADER.size + 4
     for extra, expected in (
         (b"", b""),
         (zip64, b""),
@@ -231,7 +244,14 @@ def test_the_zip64_field_is_removed_from_extra_fields() -> None:
         (zip64 + empty, empty),
         (other + b"\1\0", other),  # incomplete
     ):
-        assert _without_zip64(extra) == expected
+        record[30:32] = len(extra).to_bytes(2, "little")
+        moved = moved_record(bytes(record[:name_end]) + extra + b"comment", 9)
+        assert moved[42:46] == b"\x09\0\0\0"
+        assert moved[name_end:] == expected + b"comment"
+        far = moved_record(moved, 5 << 30)
+        assert far[42:46] == b"\xff" * 4
+        assert far[name_end:] == b"\1\0\x08\0" + (5 << 30).to_bytes(8, "little") + expected + b"comment"
+        assert moved_record(far, 9)[name_end:] == expected + b"comment"
 
 
 def test_a_closed_remote_archive_refuses_every_operation(tmp_path: Path) -> None:
@@ -257,28 +277,17 @@ def test_a_closed_remote_archive_refuses_every_operation(tmp_path: Path) -> None
             operation()
 
 
-def test_a_remote_archive_is_read_in_sequence() -> None:
-    content = bytes(range(256)) * (TAIL_NBYTES // 128)
-    requests: list[tuple[int, int]] = []
-
-    def read_at(start: int, nbytes: int) -> bytes:
-        requests.append((start, nbytes))
-        return content[start : start + nbytes]
-
-    file = _TailBufferedFile(len(content), read_at)
-    assert requests == [(len(content) - TAIL_NBYTES, TAIL_NBYTES)]
-    for start in (0, len(content) - 300):
-        assert file.seek(start) == start
-        for step in range(3):
-            assert file.tell() == start + 90 * step
-            assert file.read(90) == content[start + 90 * step : start + 90 * step + 90]
-    assert requests[1:] == [(0, 90), (90, 90), (180, 90)]
-    assert file.read() == content[-30:]
-    assert file.read(5) == b""
-    assert file.seek(-2, io.SEEK_END) == len(content) - 2
-    assert file.seek(-3, io.SEEK_CUR) == len(content) - 5
-    with pytest.raises(OSError, match="is negative"):
-        file.seek(-1)
+def test_the_requests_of_a_remote_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(directory_module, "BLOCK_NBYTES", 100_000)
+    names = [f"c/{number}" for number in range(5000)]
+    # The size, the end, and blocks of the directory. The last block of the largest one is in the end.
+    for count, requests in ((100, 2), (1500, 3), (5000, 4)):
+        write_archive(tmp_path / "a.zip", *((name, name.encode()) for name in names[:count]))
+        counted = CountingStore(LocalStore(tmp_path, read_only=True))
+        with RemoteZipStore(counted, "a.zip") as store:
+            assert counted.calls["size"] + counted.calls["get_ranges"] == requests
+            assert sorted(store.list_prefix()) == sorted(names[:count])
+            assert all(store.get(name) == name.encode() for name in names[:count:10])
 
 
 def test_an_archive_with_more_than_65535_members_uses_zip64(tmp_path: Path) -> None:
@@ -305,10 +314,12 @@ def test_an_archive_with_more_than_65535_members_uses_zip64(tmp_path: Path) -> N
 def test_members_beyond_four_gibibytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spool_module, "MIN_SIZE_PER_WASTE", 0)  # never compacted
     path = tmp_path / "a.zip"
-    spool = Spool(str(tmp_path), None)
+    spool = Spool(str(tmp_path), None, 0)
     spool.end = 5 << 30  # a hole instead of 5 GiB of values
-    members = {name: spool.write(name, [b"123", b"4"], 4, zlib.crc32(b"1234"), 1) for name in ("a", "b/c")}
-    spool.complete(members, str(path), False)
+    members = Members()
+    for name in ("a", "b/c"):
+        members.set(name, spool.write(name, [b"123", b"4"], 4, zlib.crc32(b"1234"), 1))
+    spool.complete(members, str(path), False, 1)
     check_archive(path, {"a": b"1234", "b/c": b"1234"})
     assert path.stat().st_size > 5 << 30
     assert path.stat().st_blocks < 1000
@@ -318,12 +329,10 @@ def test_the_directory_of_a_member_larger_than_four_gibibytes(tmp_path: Path) ->
     path = tmp_path / "a.zip"
     size = (4 << 30) + 5
     header = local_header("a", size, 7)
-    member = Member(ArchiveFile(os.open(os.devnull, os.O_RDONLY)), 0, len(header), size, size, 7)
     with open(path, "wb") as file:
         file.write(header)
         file.seek(size, os.SEEK_CUR)
-        for piece in central_directory([("a", member)], len(header) + size, b""):
-            file.write(piece)
+        file.write(directory(len(header) + size, ("a", 7, size, 0)))
     with zipfile.ZipFile(path) as found:
         assert found.getinfo("a").file_size == size
         with found.open("a") as stream:
@@ -754,13 +763,12 @@ def test_overlapping_members_are_refused(tmp_path: Path) -> None:
     inner = local_header("b", 1000, zlib.crc32(bytes(1000))) + bytes(1000)
     outer = local_header("a", len(inner), zlib.crc32(inner))
     body = outer + inner
-    file = ArchiveFile(os.open(os.devnull, os.O_RDONLY))
     members = [
-        ("a", Member(file, 0, 0, len(inner), len(inner), zlib.crc32(inner))),
-        ("b", Member(file, len(outer), 0, 1000, 1000, zlib.crc32(bytes(1000)))),
+        ("a", zlib.crc32(inner), len(inner), 0),
+        ("b", zlib.crc32(bytes(1000)), 1000, len(outer)),
     ]
     path = tmp_path / "a.zip"
-    path.write_bytes(body + b"".join(central_directory(members, len(body), b"")))
+    path.write_bytes(body + directory(len(body), *members))
     for store in (ZipStore(path), RemoteZipStore(LocalStore(tmp_path, read_only=True), "a.zip")):
         with store:
             with pytest.raises(StoreError, match="member 'a' overlaps"):
@@ -772,10 +780,9 @@ def test_overlapping_members_are_refused(tmp_path: Path) -> None:
 
 def test_a_local_header_shared_by_several_names_is_refused(tmp_path: Path) -> None:
     path = write_archive(tmp_path / "a.zip", ("a", b"1" * 50))
-    file = ArchiveFile(os.open(os.devnull, os.O_RDONLY))
     body = local_header("a", 50, zlib.crc32(b"1" * 50)) + b"1" * 50
-    members = [(name, Member(file, 0, 0, 50, 50, zlib.crc32(b"1" * 50))) for name in "abc"]
-    path.write_bytes(body + b"".join(central_directory(members, len(body), b"")))
+    members = [(name, zlib.crc32(b"1" * 50), 50, 0) for name in "abc"]
+    path.write_bytes(body + directory(len(body), *members))
     with ZipStore(path) as store:
         assert store.get("a") == b"1" * 50
         for name in "bc":
@@ -847,12 +854,10 @@ def test_a_member_too_large_for_memory_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     size = 1 << 42
     header = local_header("a", size, 0)
-    file = ArchiveFile(os.open(os.devnull, os.O_RDONLY))
-    members = [("a", Member(file, 0, 0, size, size, 0))]
     with path.open("wb") as made:
         made.write(header)
         made.seek(len(header) + size)
-        made.write(b"".join(central_directory(members, len(header) + size, b"")))
+        made.write(directory(len(header) + size, ("a", 0, size, 0)))
     with ZipStore(path) as store:
         for read in (lambda: store.get("a"), lambda: store.get_ranges("a", [ByteRange(1)])):
             with pytest.raises(StoreError, match="do not fit into memory") as caught:

@@ -2,6 +2,10 @@
 
 The central directory is read once. Stored (uncompressed) members are read at their offset, also in part. Subclasses
 open the file and implement writing.
+
+``zipfile`` does not read the members. It decompresses more than the size that the directory declares before it drops
+the rest, it does not compare the sizes and the checksum of the local header with the directory, and it reads a part of
+a member only from the beginning.
 """
 
 from __future__ import annotations
@@ -9,31 +13,20 @@ from __future__ import annotations
 import errno
 import zipfile
 import zlib
-from array import array
-from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
 from zarrfs.engine.stores.base import (
-    IMMUTABLE,
     Buffer,
     ByteRange,
     Listing,
     Store,
     ValueTooLargeError,
-    check_key,
 )
-from zarrfs.engine.stores.zip.records import (
-    LOCAL_HEADER,
-    MAX_UINT32,
-    MAX_UINT64,
-    Member,
-    ReadableFile,
-    name_bytes,
-    read_directory_fields,
-)
-from zarrfs.errors import KeyNameError, LocationError, StoreError, ZarrError
+from zarrfs.engine.stores.zip.directory import Directory, Member, Members, ReadableFile
+from zarrfs.engine.stores.zip.records import LOCAL_HEADER, MAX_UINT32
+from zarrfs.errors import LocationError, StoreError, ZarrError
 from zarrfs.logs import logger
 
 __all__ = ["ArchiveState", "ArchiveStore"]
@@ -48,19 +41,19 @@ MAX_DEFLATE_RATIO = 1032
 """The maximum ratio of decompressed to compressed size that deflate can reach."""
 
 
+EXTRA_FIELD_SLACK_NBYTES = 64
+"""How much longer the extra field may be in a local header than in the directory without another read."""
+
+
 class ArchiveState:
     """The content of an archive. Several stores can share it.
 
     Attributes:
-        members: the members by key. It can be modified or replaced while other threads read.
-        listing: the listing of each directory, or None until it is requested.
-        size: the size of the file in bytes when it was opened.
+        members: the members. The object is replaced when the archive is completed.
     """
 
     def __init__(self) -> None:
-        self.members: dict[str, Member] = {}
-        self.listing: dict[str, Listing] | None = None
-        self.size = 0
+        self.members = Members()
 
 
 class ArchiveStore(Store):
@@ -83,53 +76,18 @@ class ArchiveStore(Store):
             raise LocationError(
                 f"{self._display_path} cannot be opened: {error.strerror or error}"
             ) from error
-        except Exception as error:  # zipfile raises many types of errors for corrupt archives
+        except zipfile.BadZipFile as error:
             raise LocationError(
-                f"{self._display_path} is not a readable zip file: {error or type(error).__name__}; it may be truncated"
+                f"{self._display_path} is not a readable zip file: {error}; it may be truncated"
             ) from error
 
-    def _load_members(
-        self, infos: Sequence[zipfile.ZipInfo], file: ReadableFile, end: int, keep_fields: bool
-    ) -> list[tuple[str, Member]]:
-        """Add the members with valid keys to the state. Return the others, except for directories.
-
-        ``end`` is the offset of the central directory. ``keep_fields``: whether the members retain their other
-        fields of the central directory.
-        """
-        others: list[tuple[str, Member]] = []
-        file.record_offsets = array(
-            "Q", sorted({end, *(min(max(0, info.header_offset), MAX_UINT64) for info in infos)})
-        )
-        for info in infos:
-            if info.filename.endswith("/"):
-                continue
-            # Names that are not ASCII have several encodings. The encoded name is retained for them.
-            is_plain_name = info.filename.isascii() and info.orig_filename == info.filename
-            member = Member(
-                file,
-                info.header_offset,
-                -1,
-                info.file_size,
-                info.compress_size,
-                info.CRC,
-                info.compress_type,
-                info.flag_bits,
-                directory_fields=read_directory_fields(info) if keep_fields or not is_plain_name else None,
-            )
-            try:
-                check_key(info.filename)
-                if "\\" in info.filename:
-                    raise KeyNameError(info.filename)
-            except KeyNameError:
-                reason = "leaves the archive" if info.filename else "is empty"
-                logger.warning(
-                    "%s: member %r is ignored: its name %s", self._display_path, info.filename, reason
-                )
-                others.append((info.filename, member))
-                continue
-            # The last member of a name replaces earlier ones, because programs append new versions.
-            self._state.members[info.filename] = member
-        return others
+    def _read_directory(self, file: ReadableFile, file_size: int) -> Directory:
+        """Read the central directory, and warn of members without a valid key. Raises LocationError."""
+        with self._opening_errors():
+            directory = Directory(file, file_size)
+        for name, reason in directory.ignored:
+            logger.warning("%s: member %s is ignored: its name %s", self._display_path, name, reason)
+        return directory
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -148,7 +106,7 @@ class ArchiveStore(Store):
         return self._read_current(key, lambda member: self._read_member(key, member))
 
     def get_within(self, key: str, max_nbytes: int | None) -> Buffer | None:
-        def read(member: Member) -> bytes:
+        def read(member: Member) -> Buffer:
             if max_nbytes is not None and member.size > max_nbytes:
                 raise ValueTooLargeError(member.size, max_nbytes)
             return self._read_member(key, member)
@@ -170,28 +128,42 @@ class ArchiveStore(Store):
         return self._read_current(key, lambda member: member.size)
 
     def stamp(self, key: str) -> Hashable | None:
-        return self._read_current(key, lambda member: member.write_number or IMMUTABLE)
+        return self._read_current(key, lambda member: member.stamp)
 
     # -- one member --------------------------------------------------------------------------------------------
 
-    def _read_member(self, key: str, member: Member) -> bytes:
+    def _read_member(self, key: str, member: Member) -> Buffer:
         self._check_member(key, member)
-        return self._decompress(key, member, self._read_stored_bytes(key, member, 0, member.compressed_size))
+        if member.unchecked is not None:
+            # The local header and the data are read together. The size of the header is an estimate, because its
+            # extra field can be longer than the one in the central directory.
+            header_nbytes = (
+                LOCAL_HEADER.size + len(member.name) + member.extra_size + EXTRA_FIELD_SLACK_NBYTES
+            )
+            data = self._read_header(key, member, header_nbytes + member.compressed_size)
+            stop = member.header_size + member.compressed_size
+            if stop <= len(data):
+                return self._decompress(key, member, memoryview(data)[member.header_size : stop])
+        (data,) = self._read_stored_bytes(key, member, [(0, member.compressed_size)])
+        return self._decompress(key, member, data)
 
     def _read_member_ranges(self, key: str, member: Member, ranges: Sequence[ByteRange]) -> list[Buffer]:
-        if member.method != zipfile.ZIP_STORED:
-            value = memoryview(self._read_member(key, member))
-            bounds = [byte_range.resolve(len(value)) for byte_range in ranges]
-            return [value[start:stop] for start, stop in bounds]
         self._check_member(key, member)
         bounds = [byte_range.resolve(member.size) for byte_range in ranges]
-        return [
+        if (
+            member.method != zipfile.ZIP_STORED
             # Only whole members can be compared with the checksum.
-            self._read_member(key, member)
-            if (start, stop) == (0, member.size)
-            else self._read_stored_bytes(key, member, start, max(0, stop - start))
-            for start, stop in bounds
-        ]
+            or (0, member.size) in bounds
+            # Reading the whole member needs no separate read of the local header.
+            or (member.unchecked and 2 * sum(stop - start for start, stop in bounds) > member.size)
+        ):
+            value = memoryview(self._read_member(key, member))
+            return [value[start:stop] for start, stop in bounds]
+        if member.unchecked:
+            self._read_header(key, member, LOCAL_HEADER.size + len(member.name))
+        requests = [(start, stop - start) for start, stop in bounds if stop > start]
+        found = iter(self._read_stored_bytes(key, member, requests) if requests else ())
+        return [next(found) if stop > start else b"" for start, stop in bounds]
 
     def _check_member(self, key: str, member: Member) -> None:
         """Raise StoreError if the member cannot be decoded or declares impossible sizes. Reads nothing."""
@@ -215,32 +187,25 @@ class ArchiveStore(Store):
                 f"{member.compressed_size} compressed bytes; the archive is corrupt or malicious"
             )
 
-    def _data_offset(self, key: str, member: Member) -> int:
-        """Return the offset of the data of a member. The local header is read and checked the first time."""
-        if member.data_offset < 0:
-            if not 0 <= member.header_offset < self._state.size:
-                raise StoreError(
-                    f"{self._display_path}: member {key!r} extends past the end of the file; the file is truncated"
-                )
-            size = LOCAL_HEADER.size + len(name_bytes(key, member))
-            self._check_local_header(key, member, member.file.read_at(member.header_offset, size))
-        return member.data_offset
-
-    def _check_local_header(self, key: str, member: Member, header: bytes) -> None:
-        """Compare the local header of a member with the central directory, and set the data offset of the member."""
-        if len(header) < LOCAL_HEADER.size or header[:4] != b"PK\x03\x04":
+    def _read_header(self, key: str, member: Member, size: int) -> bytes:
+        """Compare the local header with the directory. Return ``size`` bytes from its start, fewer at the end."""
+        if member.unchecked is None:
+            return b""
+        directory, slot = member.unchecked
+        if not 0 <= member.offset <= directory.file_size - LOCAL_HEADER.size - member.compressed_size:
+            raise self._truncation_error(key)
+        (data,) = self._read(key, member, [(member.offset, min(size, directory.file_size - member.offset))])
+        if len(data) < LOCAL_HEADER.size or data[:4] != b"PK\x03\x04":
             raise StoreError(f"{self._display_path}: the local header of member {key!r} is corrupt")
-        _, _, flags, method, _, _, crc, compressed_size, size, name_size, extra_size = (
-            LOCAL_HEADER.unpack_from(header)
+        _, _, flags, method, _, _, crc, compressed_size, value_size, name_size, extra_size = (
+            LOCAL_HEADER.unpack_from(data)
         )
-        data_offset = member.header_offset + LOCAL_HEADER.size + name_size + extra_size
-        if data_offset + member.compressed_size > self._state.size:
-            raise StoreError(
-                f"{self._display_path}: member {key!r} extends past the end of the file; the file is truncated"
-            )
-        name = name_bytes(key, member)
+        header_size = LOCAL_HEADER.size + name_size + extra_size
+        stop = member.offset + header_size + member.compressed_size
+        if stop > directory.file_size:
+            raise self._truncation_error(key)
         mismatches = []
-        if header[LOCAL_HEADER.size : LOCAL_HEADER.size + name_size] != name:
+        if data[LOCAL_HEADER.size : LOCAL_HEADER.size + name_size] != member.name:
             mismatches.append("name")
         if method != member.method or (flags ^ member.flags) & ENCRYPTED_FLAG:
             mismatches.append("method")
@@ -248,7 +213,7 @@ class ArchiveStore(Store):
             # 0: unknown when the header was written. The maximum: the value is in the zip64 extra field.
             if crc not in (member.crc, 0):
                 mismatches.append("checksum")
-            if compressed_size not in (member.compressed_size, 0, MAX_UINT32) or size not in (
+            if compressed_size not in (member.compressed_size, 0, MAX_UINT32) or value_size not in (
                 member.size,
                 0,
                 MAX_UINT32,
@@ -259,39 +224,47 @@ class ArchiveStore(Store):
                 f"{self._display_path}: the {' and '.join(mismatches)} of member {key!r} in its local header differ "
                 "from the central directory; the archive is corrupt or malicious"
             )
-        record_offsets = member.file.record_offsets
-        next_record = bisect_right(record_offsets, member.header_offset)
-        if (
-            next_record < len(record_offsets)
-            and data_offset + member.compressed_size > record_offsets[next_record]
-        ):
+        if stop > directory.next_offset(member.offset):
             raise StoreError(
                 f"{self._display_path}: member {key!r} overlaps the next member or the central directory; the archive "
                 "is corrupt or malicious"
             )
-        member.data_offset = data_offset
+        directory.store_header_size(member, slot, header_size)
+        return data
 
-    def _read_stored_bytes(self, key: str, member: Member, start: int, size: int) -> bytes:
-        """Return bytes of the member as they are stored, from ``start`` relative to its data."""
+    def _truncation_error(self, key: str) -> StoreError:
+        return StoreError(
+            f"{self._display_path}: member {key!r} extends past the end of the file; the file is truncated"
+        )
+
+    def _read_stored_bytes(self, key: str, member: Member, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Return ``(start, size)`` ranges of the data of a member, as they are stored. Its header has been read."""
+        first = member.offset + member.header_size
+        buffers = self._read(key, member, [(first + start, size) for start, size in ranges])
+        for buffer, (_, size) in zip(buffers, ranges, strict=True):
+            if len(buffer) != size:
+                raise StoreError(
+                    f"{self._display_path}: member {key!r} has {len(buffer)} of {size} bytes; the file is truncated"
+                )
+        return buffers
+
+    def _read(self, key: str, member: Member, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Return ``(offset, size)`` ranges of the file that contains a member. Raises StoreError."""
         try:
-            data = member.file.read_at(self._data_offset(key, member) + start, size)
+            return member.file.read_ranges(ranges)
         except StoreError:
             raise
         except OSError as error:
             raise StoreError(f"{self._display_path} cannot be read: {error.strerror}", error.errno) from error
         except (MemoryError, OverflowError) as error:
+            size = sum(size for _, size in ranges)
             raise StoreError(
                 f"{self._display_path}: {size:,} bytes of member {key!r} do not fit into memory", errno.EFBIG
             ) from error
-        if len(data) != size:
-            raise StoreError(
-                f"{self._display_path}: member {key!r} has {len(data)} of {size} bytes; the file is truncated"
-            )
-        return data
 
-    def _decompress(self, key: str, member: Member, compressed: bytes) -> bytes:
+    def _decompress(self, key: str, member: Member, compressed: Buffer) -> Buffer:
         """Return the value of a member from its stored bytes. Checks its size and checksum."""
-        data = compressed
+        data: Buffer = compressed
         if member.method != zipfile.ZIP_STORED:
             decoder = zlib.decompressobj(-15)
             try:
@@ -314,32 +287,8 @@ class ArchiveStore(Store):
 
     def list_dir(self, prefix: str = "") -> Listing:
         self._check_open()
-        listing = self._state.listing
-        if listing is None:
-            listing = self._state.listing = _index_directories(list(self._state.members))
-        return listing.get(prefix, Listing([], []))
+        return self._state.members.list_dir(prefix)
 
     def list_prefix(self, prefix: str = "") -> Iterator[str]:
         self._check_open()
-        start = prefix + "/" if prefix else ""
-        return iter([key for key in list(self._state.members) if key.startswith(start)])
-
-
-def _index_directories(names: list[str]) -> dict[str, Listing]:
-    """Return the listings of all directories, in one pass over the names."""
-    keys: dict[str, set[str]] = {}
-    prefixes: dict[str, set[str]] = {}
-    for name in names:
-        parent, _, last = name.rpartition("/")
-        keys.setdefault(parent, set()).add(last)
-        while parent:
-            grandparent, _, last = parent.rpartition("/")
-            siblings = prefixes.setdefault(grandparent, set())
-            if last in siblings:
-                break
-            siblings.add(last)
-            parent = grandparent
-    return {
-        directory: Listing(sorted(keys.get(directory, ())), sorted(prefixes.get(directory, ())))
-        for directory in {*keys, *prefixes}
-    }
+        return self._state.members.list_prefix(prefix)

@@ -1,33 +1,34 @@
-"""Encoding of the records of a zip file: local headers, central directory and end records.
+"""The records of a zip file: parsing of end records, central directory records and local headers, and their encoding.
 
 This follows PKWARE's APPNOTE.TXT 6.3, sections 4.3 and 4.5.3 (zip64, for numbers that do not fit into 16 or 32 bits).
-The module ``zipfile`` parses the records.
+``zipfile`` encodes local headers (``ZipInfo.FileHeader``). The other records are processed here, because the only
+public interface of ``zipfile`` to them is ``ZipFile``, which makes a ``ZipInfo`` of 700 bytes for each member.
 """
 
 from __future__ import annotations
 
-import os
 import stat
 import struct
-from array import array
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Protocol
-from zipfile import ZipInfo
+import zlib
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+from zipfile import ZIP_STORED, BadZipFile, ZipInfo
 
 __all__ = [
+    "CENTRAL_HEADER",
+    "CENTRAL_SIGNATURE",
     "LOCAL_HEADER",
     "MAX_UINT32",
     "MAX_UINT64",
-    "ArchiveFile",
-    "DirectoryFields",
-    "Member",
-    "ReadableFile",
-    "central_directory",
+    "UTF8",
+    "EndRecord",
+    "central_record",
+    "decode_key",
+    "end_records",
     "local_header",
-    "name_bytes",
-    "name_flags",
-    "read_directory_fields",
+    "moved_record",
+    "read_end_record",
+    "zip64_values",
 ]
 
 LOCAL_HEADER = struct.Struct("<4s5H3L2H")
@@ -36,254 +37,221 @@ END = struct.Struct("<4s4H2LH")
 ZIP64_END = struct.Struct("<4sQ2H2L4Q")
 ZIP64_LOCATOR = struct.Struct("<4sLQL")
 
+CENTRAL_SIGNATURE = b"PK\1\2"
+END_SIGNATURE = b"PK\5\6"
+ZIP64_END_SIGNATURE = b"PK\6\6"
+ZIP64_LOCATOR_SIGNATURE = b"PK\6\7"
+
 UTF8 = 0x800
 """The flag for names in UTF-8. Names without it are in code page 437."""
 
 DOS_EPOCH_DATE = 1 << 5 | 1
-"""1 January 1980. A constant date, so that equal data give equal archives."""
+"""1 January 1980, which ``ZipInfo`` has too. A constant date, so that equal data give equal archives."""
 
 UNIX_SYSTEM = 3
+REGULAR_FILE = stat.S_IFREG | 0o644
 ZIP64_VERSION = 45
 DEFAULT_VERSION = 20
 MAX_UINT64 = (1 << 64) - 1
 MAX_UINT32 = 0xFFFFFFFF
 MAX_UINT16 = 0xFFFF
 ZIP64_FIELD_ID = 1
+UNICODE_PATH_FIELD_ID = 0x7075
 
-ENTRIES_PER_BLOCK = 4096
 
+class EndRecord(NamedTuple):
+    """What the records at the end of an archive state of its central directory.
 
-class ReadableFile(Protocol):
-    """The interface for reading the bytes of an archive.
-
-    Attributes:
-        record_offsets: the offsets of all local headers and of the central directory, sorted.
+    ``start`` is its offset in the file, and ``shift`` is added to the offsets that it contains, because other data can
+    precede the archive.
     """
 
-    record_offsets: array[int]
-
-    def read_at(self, offset: int, size: int) -> bytes:
-        """Return ``size`` bytes, fewer at the end of the archive. Raises OSError."""
-
-
-class ArchiveFile:
-    """Owns a file descriptor, which is closed when the object is garbage collected."""
-
-    def __init__(self, fd: int) -> None:
-        self.fd = fd
-        self.record_offsets: array[int] = array("Q")
-
-    def __del__(self) -> None:
-        os.close(self.fd)
-
-    def read_at(self, offset: int, size: int) -> bytes:
-        """Return ``size`` bytes, fewer at the end of the file. Raises OSError."""
-        content = os.pread(self.fd, size, offset)
-        while len(content) < size and (more := os.pread(self.fd, size - len(content), offset + len(content))):
-            content += more
-        return content
-
-
-@dataclass(frozen=True, slots=True)
-class DirectoryFields:
-    """Fields of a member in the central directory that are copied unchanged when another program wrote the member."""
-
-    name: bytes
-    made_by: int
-    needed: int
-    time: int
-    date: int
-    internal: int
-    external: int
-    extra: bytes
+    start: int
+    size: int
+    shift: int
     comment: bytes
 
 
-DEFAULT_FIELDS = DirectoryFields(
-    b"",
-    UNIX_SYSTEM << 8 | ZIP64_VERSION,
-    DEFAULT_VERSION,
-    0,
-    DOS_EPOCH_DATE,
-    0,
-    (stat.S_IFREG | 0o644) << 16,
-    b"",
-    b"",
-)
-"""The fields of the members that this package writes, except for the name."""
+# -- parsing -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True, eq=False)
-class Member:
-    """A member of an archive: the location of its bytes and its fields in the central directory.
+def read_end_record(read_at: Callable[[int, int], bytes], file_size: int) -> EndRecord:
+    """Find the end record of an archive, and the zip64 end record before it. Raises BadZipFile."""
+    # Most archives have no comment. The record is the end of the file then.
+    position = max(0, file_size - END.size)
+    tail = read_at(position, END.size)
+    found = 0 if tail[:4] == END_SIGNATURE and tail[-2:] == b"\0\0" else -1
+    if found < 0:
+        position = max(0, file_size - END.size - MAX_UINT16)
+        tail = read_at(position, END.size + MAX_UINT16)
+        found = tail.rfind(END_SIGNATURE)
+    if found < 0 or len(tail) - found < END.size:
+        raise BadZipFile("it has no end record")
+    *_, size, offset, comment_size = END.unpack_from(tail, found)
+    comment = tail[found + END.size : found + END.size + comment_size]
+    stop = position + found
+    zip64_start = stop - ZIP64_LOCATOR.size - ZIP64_END.size
+    records = read_at(zip64_start, ZIP64_END.size + ZIP64_LOCATOR.size) if zip64_start >= 0 else b""
+    if records[ZIP64_END.size : ZIP64_END.size + 4] == ZIP64_LOCATOR_SIGNATURE:
+        _, disk, _, disk_count = ZIP64_LOCATOR.unpack_from(records, ZIP64_END.size)
+        if disk or disk_count > 1:
+            raise BadZipFile("it spans several files, which is not supported")
+        if records[:4] == ZIP64_END_SIGNATURE:
+            *_, size, offset = ZIP64_END.unpack_from(records)
+            stop = zip64_start
+    if size > stop:
+        raise BadZipFile(
+            f"its central directory has {size} bytes, but the file has {stop} before the end record"
+        )
+    return EndRecord(stop - size, size, stop - size - offset, comment)
 
-    Attributes:
-        file: the file that contains the member.
-        header_offset: the offset of the local header.
-        data_offset: the offset of the data, or -1 if the local header has not been read yet.
-        size, compressed_size: the number of bytes before and after compression.
-        write_number: the number of the write that created the member, or 0 for a member of the existing archive.
-        directory_fields: the fields of a member that another program wrote, otherwise None.
+
+def decode_key(name: bytes, flags: int, extra: bytes) -> str | None:
+    """Return the key of an encoded name, or None if the name is not the UTF-8 that it declares.
+
+    As in ``zipfile``, a Unicode path in the extra field (0x7075) replaces the name, and the name ends at a NUL.
     """
-
-    file: ReadableFile
-    header_offset: int
-    data_offset: int
-    size: int
-    compressed_size: int
-    crc: int
-    method: int = 0
-    flags: int = 0
-    write_number: int = 0
-    directory_fields: DirectoryFields | None = None
-
-    def moved(self, file: ReadableFile, shift: int) -> Member:
-        """Return the member in another file, ``shift`` bytes later."""
-        # ``dataclasses.replace`` is ten times slower, and an archive can have millions of members.
-        return Member(
-            file,
-            self.header_offset + shift,
-            self.data_offset if self.data_offset < 0 else self.data_offset + shift,
-            self.size,
-            self.compressed_size,
-            self.crc,
-            self.method,
-            self.flags,
-            self.write_number,
-            self.directory_fields,
-        )
+    if b"up" in extra:  # the identifier of the field
+        for field_id, data in _extra_fields(extra):
+            if field_id == UNICODE_PATH_FIELD_ID and data[:5] == struct.pack("<BL", 1, zlib.crc32(name)):
+                name, flags = data[5:] or name, flags | UTF8
+    try:
+        key = name.decode("utf-8" if flags & UTF8 else "cp437")
+    except UnicodeDecodeError:
+        return None
+    return key.partition("\0")[0]
 
 
-def read_directory_fields(info: ZipInfo) -> DirectoryFields:
-    """Return the fields of a member that are copied unchanged."""
-    year, month, day, hour, minute, second = info.date_time
-    return DirectoryFields(
-        info.orig_filename.encode("utf-8" if info.flag_bits & UTF8 else "cp437"),
-        info.create_system << 8 | info.create_version,
-        info.extract_version,
-        hour << 11 | minute << 5 | second // 2,
-        (year - 1980) << 9 | month << 5 | day,
-        info.internal_attr,
-        info.external_attr,
-        _without_zip64(info.extra),
-        info.comment,
+def zip64_values(extra: bytes, size: int, compressed_size: int, offset: int) -> tuple[int, int, int]:
+    """Return the same values of a record, where the extra field contains those that are MAX_UINT32.
+
+    As in ``zipfile``, they are the values if there is no zip64 field. Raises BadZipFile if the field is too short.
+    """
+    data = next((data for field_id, data in _extra_fields(extra) if field_id == ZIP64_FIELD_ID), None)
+    values = [size, compressed_size, offset]
+    position = 0
+    for index, value in enumerate(values):
+        if data is not None and value == MAX_UINT32:
+            if position + 8 > len(data):
+                raise BadZipFile("its central directory has a zip64 field that is too short")
+            values[index] = int.from_bytes(data[position : position + 8], "little")
+            position += 8
+    return values[0], values[1], values[2]
+
+
+def _extra_fields(extra: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the identifier and the data of each complete extra field."""
+    position = 0
+    while position + 4 <= len(extra):
+        field_id, size = struct.unpack_from("<2H", extra, position)
+        data = extra[position + 4 : position + 4 + size]
+        if len(data) == size:
+            yield field_id, data
+        position += 4 + size
+
+
+# -- encoding ----------------------------------------------------------------------------------------------------
+
+
+def local_header(key: str, size: int, crc: int) -> bytes:
+    """Return the local header of a stored member."""
+    info = ZipInfo(key)
+    info.file_size = info.compress_size = size
+    info.CRC = crc
+    return info.FileHeader()
+
+
+def central_record(name: bytes, flags: int, crc: int, size: int, offset: int) -> bytes:
+    """Return the central directory record of a stored member. The other fields are as ``zipfile`` writes them."""
+    return _encode_record(
+        UNIX_SYSTEM << 8 | ZIP64_VERSION,
+        DEFAULT_VERSION,
+        flags,
+        ZIP_STORED,
+        (0, DOS_EPOCH_DATE),
+        crc,
+        (size, size, offset),
+        (0, REGULAR_FILE << 16),
+        (name, b"", b""),
     )
 
 
-def _without_zip64(extra: bytes) -> bytes:
-    """Return the extra fields except for zip64, which is written again where it is needed."""
-    others = b""
-    while len(extra) >= 4:
-        field_id, size = struct.unpack_from("<2H", extra)
-        if field_id != ZIP64_FIELD_ID:
-            others += extra[: 4 + size]
-        extra = extra[4 + size :]
-    return others
-
-
-def name_bytes(key: str, member: Member) -> bytes:
-    """Return the encoded name of a member in the archive."""
-    return key.encode() if member.directory_fields is None else member.directory_fields.name
-
-
-def name_flags(name: str) -> int:
-    """Return the flags for a new member with this name."""
-    return 0 if name.isascii() else UTF8
-
-
-def local_header(name: str, size: int, crc: int) -> bytes:
-    """Return the local header of a stored member. Raises ValueError if the name is too long."""
-    encoded = name.encode()
-    if len(encoded) > MAX_UINT16:
-        raise ValueError(f"a name in a zip file has at most {MAX_UINT16} bytes, found {len(encoded)}")
-    needs_zip64 = size >= MAX_UINT32
-    extra = struct.pack("<2H2Q", ZIP64_FIELD_ID, 16, size, size) if needs_zip64 else b""
-    size_field = MAX_UINT32 if needs_zip64 else size
-    version = ZIP64_VERSION if needs_zip64 else DEFAULT_VERSION
-    return (
-        LOCAL_HEADER.pack(
-            b"PK\x03\x04",
-            version,
-            name_flags(name),
-            0,
-            0,
-            DOS_EPOCH_DATE,
-            crc,
-            size_field,
-            size_field,
-            len(encoded),
-            len(extra),
-        )
-        + encoded
-        + extra
+def moved_record(record: bytes, offset: int) -> bytes:
+    """Return a record of a central directory with another offset of the local header. Raises BadZipFile."""
+    fields = CENTRAL_HEADER.unpack_from(record)
+    _, made_by, needed, flags, method, time, date, crc, compressed_size, size = fields[:10]
+    name_size, extra_size, _, _, internal, external, old_offset = fields[10:]
+    name_end = CENTRAL_HEADER.size + name_size
+    extra = record[name_end : name_end + extra_size]
+    size, compressed_size, _ = zip64_values(extra, size, compressed_size, old_offset)
+    other_fields = b"".join(
+        struct.pack("<2H", field_id, len(data)) + data
+        for field_id, data in _extra_fields(extra)
+        if field_id != ZIP64_FIELD_ID
+    )
+    return _encode_record(
+        made_by,
+        needed,
+        flags,
+        method,
+        (time, date),
+        crc,
+        (size, compressed_size, offset),
+        (internal, external),
+        (record[CENTRAL_HEADER.size : name_end], other_fields, record[name_end + extra_size :]),
     )
 
 
-def central_directory(members: Iterable[tuple[str, Member]], start: int, comment: bytes) -> Iterator[bytes]:
-    """Yield the central directory, which is written at the offset ``start``, and the end records, in blocks."""
-    count = size = 0
-    records: list[bytes] = []
-    for name, member in members:
-        records.append(_central_header(name, member))
-        count += 1
-        size += len(records[-1])
-        if len(records) == ENTRIES_PER_BLOCK:
-            yield b"".join(records)
-            records.clear()
-    if count >= MAX_UINT16 or size >= MAX_UINT32 or start >= MAX_UINT32:
-        records.append(
-            ZIP64_END.pack(b"PK\x06\x06", 44, ZIP64_VERSION, ZIP64_VERSION, 0, 0, count, count, size, start)
-        )
-        records.append(ZIP64_LOCATOR.pack(b"PK\x06\x07", 0, start + size, 1))
-    count_field = min(count, MAX_UINT16)
-    records.append(
-        END.pack(
-            b"PK\x05\x06",
-            0,
-            0,
-            count_field,
-            count_field,
-            min(size, MAX_UINT32),
-            min(start, MAX_UINT32),
-            len(comment),
-        )
-    )
-    yield b"".join(records) + comment
-
-
-def _central_header(name: str, member: Member) -> bytes:
-    directory_fields = member.directory_fields or DEFAULT_FIELDS
-    encoded = name.encode() if directory_fields is DEFAULT_FIELDS else directory_fields.name
-    zip64_values = [
-        value for value in (member.size, member.compressed_size, member.header_offset) if value >= MAX_UINT32
-    ]
-    extra = directory_fields.extra
-    if zip64_values:
+def _encode_record(
+    made_by: int,
+    needed: int,
+    flags: int,
+    method: int,
+    modified: tuple[int, int],
+    crc: int,
+    values: tuple[int, int, int],
+    attributes: tuple[int, int],
+    parts: tuple[bytes, bytes, bytes],
+) -> bytes:
+    """Return a record. ``values``: size, compressed size and offset; ``parts``: name, extra field and comment."""
+    name, extra, comment = parts
+    large_values = [value for value in values if value >= MAX_UINT32]
+    if large_values:
+        needed = max(needed, ZIP64_VERSION)
         extra = (
-            struct.pack(f"<2H{len(zip64_values)}Q", ZIP64_FIELD_ID, 8 * len(zip64_values), *zip64_values)
+            struct.pack(f"<2H{len(large_values)}Q", ZIP64_FIELD_ID, 8 * len(large_values), *large_values)
             + extra
         )
-    return (
-        CENTRAL_HEADER.pack(
-            b"PK\x01\x02",
-            directory_fields.made_by,
-            max(directory_fields.needed, ZIP64_VERSION) if zip64_values else directory_fields.needed,
-            member.flags,
-            member.method,
-            directory_fields.time,
-            directory_fields.date,
-            member.crc,
-            min(member.compressed_size, MAX_UINT32),
-            min(member.size, MAX_UINT32),
-            len(encoded),
-            len(extra),
-            len(directory_fields.comment),
-            0,
-            directory_fields.internal,
-            directory_fields.external,
-            min(member.header_offset, MAX_UINT32),
-        )
-        + encoded
-        + extra
-        + directory_fields.comment
+    size, compressed_size, offset = (min(value, MAX_UINT32) for value in values)
+    header = CENTRAL_HEADER.pack(
+        CENTRAL_SIGNATURE,
+        made_by,
+        needed,
+        flags,
+        method,
+        *modified,
+        crc,
+        compressed_size,
+        size,
+        len(name),
+        len(extra),
+        len(comment),
+        0,
+        *attributes,
+        offset,
     )
+    return header + name + extra + comment
+
+
+def end_records(start: int, size: int, count: int, comment: bytes) -> bytes:
+    """Return the records that follow a central directory of ``count`` records and ``size`` bytes at ``start``."""
+    zip64 = b""
+    if count >= MAX_UINT16 or size >= MAX_UINT32 or start >= MAX_UINT32:
+        zip64 = ZIP64_END.pack(
+            ZIP64_END_SIGNATURE, 44, ZIP64_VERSION, ZIP64_VERSION, 0, 0, count, count, size, start
+        ) + ZIP64_LOCATOR.pack(ZIP64_LOCATOR_SIGNATURE, 0, start + size, 1)
+    count = min(count, MAX_UINT16)
+    end = END.pack(
+        END_SIGNATURE, 0, 0, count, count, min(size, MAX_UINT32), min(start, MAX_UINT32), len(comment)
+    )
+    return zip64 + end + comment

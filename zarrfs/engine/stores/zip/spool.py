@@ -9,26 +9,25 @@ from __future__ import annotations
 
 import errno
 import os
-from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import replace
+from itertools import islice
+from zipfile import ZIP_STORED
 
 from zarrfs.engine.stores.base import Buffer
 from zarrfs.engine.stores.temporary_files import create_temporary, lock_file, sync_directory
+from zarrfs.engine.stores.zip.directory import ArchiveFile, Directory, Member, Members
 from zarrfs.engine.stores.zip.records import (
-    LOCAL_HEADER,
-    ArchiveFile,
-    Member,
-    ReadableFile,
-    central_directory,
+    UTF8,
+    central_record,
+    end_records,
     local_header,
-    name_flags,
+    moved_record,
 )
 
-__all__ = ["OldArchive", "Spool"]
+__all__ = ["Spool"]
 
 MAX_BUFFERS_PER_CALL = 1024
 """The number of buffers that ``pwritev`` accepts in one call (IOV_MAX on Linux)."""
@@ -55,31 +54,8 @@ COPY_UNSUPPORTED_ERRNOS = {
 }
 
 
-@dataclass(frozen=True)
-class OldArchive:
-    """The existing archive.
-
-    Attributes:
-        end: the offset of the central directory.
-        offsets: the offsets of all members, including those without a valid key, sorted and without duplicates.
-        comment: the comment of the archive.
-        others: the members without a valid key, which are retained.
-    """
-
-    file: ArchiveFile
-    end: int
-    offsets: list[int]
-    comment: bytes
-    others: list[tuple[str, Member]]
-
-
-@dataclass(frozen=True)
-class _Extent:
-    """A range of a file that contains whole members."""
-
-    file: ArchiveFile
-    start: int
-    stop: int
+RECORDS_PER_WRITE = 4096
+"""The number of records of the central directory that are written together."""
 
 
 class Spool:
@@ -89,35 +65,29 @@ class Spool:
     written. Members keep the file open that contains them, so they can be read after the file was deleted or compacted.
     """
 
-    def __init__(self, directory: str, old: OldArchive | None) -> None:
+    def __init__(self, directory: str, old_file: ArchiveFile | None, start: int) -> None:
         fd, self.path = create_temporary(directory, os.O_RDWR)
         self.file = ArchiveFile(fd)
         lock_file(fd)
-        self._old = old
-        self.start = self.end = 0 if old is None else old.end
+        self._old_file = old_file
+        self.start = self.end = start
         self._dropped_nbytes = 0
 
-    def write(self, name: str, parts: Sequence[Buffer], size: int, crc: int, write_number: int) -> Member:
+    def write(self, key: str, parts: Sequence[Buffer], size: int, crc: int, write_number: int) -> Member:
         """Append a value and return its member. After an OSError the next value is written in the same place."""
-        header = local_header(name, size, crc)
+        header = local_header(key, size, crc)
         start = self.end
         _write(self.file.fd, [header, *parts], start)
         self.end = start + len(header) + size
+        flags = 0 if key.isascii() else UTF8
         return Member(
-            self.file,
-            start,
-            start + len(header),
-            size,
-            size,
-            crc,
-            flags=name_flags(name),
-            write_number=write_number,
+            self.file, key.encode(), start, len(header), size, size, crc, ZIP_STORED, flags, 0, write_number
         )
 
     def drop(self, member: Member) -> None:
         """Count the bytes of a replaced or deleted member as unused. Ignores members of the old archive."""
         if member.file is self.file:
-            self._dropped_nbytes += member.data_offset + member.compressed_size - member.header_offset
+            self._dropped_nbytes += member.header_size + member.compressed_size
 
     @property
     def needs_compaction(self) -> bool:
@@ -131,101 +101,77 @@ class Spool:
 
     # -- copying -----------------------------------------------------------------------------------------------
 
-    def compacted(self, members: Mapping[str, Member]) -> tuple[Spool, dict[str, Member]]:
-        """Return a copy of this file without unused bytes, and those of the given members that it contains.
+    def compacted(self, members: Members) -> tuple[Spool, list[Member]]:
+        """Return a copy of this file without unused bytes, and the written members in it.
 
         Raises OSError; this file can be used further then.
         """
-        own = {name: member for name, member in members.items() if member.file is self.file}
-        copy = Spool(os.path.dirname(self.path), self._old)
+        copy = Spool(os.path.dirname(self.path), self._old_file, self.start)
+        written = members.written()
         try:
-            moves = copy._append(self._own_extents(own.values()))
+            moves = copy._append(self.file, _extents(written))
         except BaseException:
             copy.discard()
             raise
-        return copy, {name: moves.apply(member) for name, member in own.items()}
+        return copy, [
+            replace(member, file=copy.file, offset=moves.new_offset(member.offset)) for member in written
+        ]
 
     def complete(
-        self, members: Mapping[str, Member], target: str, durable: bool
-    ) -> tuple[dict[str, Member], OldArchive]:
-        """Replace the archive ``target`` by one with these old and new members.
+        self, members: Members, target: str, durable: bool, stamp: int
+    ) -> tuple[ArchiveFile, Directory]:
+        """Replace the archive ``target`` by one with these old and new members. All values have ``stamp`` then.
 
-        Returns the members of the new archive, and the archive. Raises OSError; the target is unchanged then, and the
+        Returns the new archive and its directory. Raises OSError and BadZipFile; the target is unchanged then, and the
         call can be repeated.
         """
-        others, comment = ([], b"") if self._old is None else (self._old.others, self._old.comment)
-        retained = [*members.values(), *(member for _, member in others)]
-        extents = [*self._old_extents(retained), *self._own_extents(retained)]
-        size = sum(extent.stop - extent.start for extent in extents)
+        old_extents, old_records = (
+            ([], iter(())) if members.directory is None else members.directory.retained(members.changes)
+        )
+        new_extents = _extents(members.written())
+        size = sum(stop - start for start, stop in [*old_extents, *new_extents])
         if (self.end - size) * MIN_SIZE_PER_WASTE <= size:
-            if self._old is not None:
-                _copy(self._old.file.fd, 0, self.file.fd, 0, self.start)
-            rows = [(name, member.moved(self.file, 0)) for name, member in members.items()]
-            others = [(name, member.moved(self.file, 0)) for name, member in others]
-            return dict(rows), self._replace(target, durable, rows, others, comment)
-        copy = Spool(os.path.dirname(self.path), None)
+            if self._old_file is not None:
+                _copy(self._old_file.fd, 0, self.file.fd, 0, self.start)
+            return self.file, self._replace(
+                target, _records(old_records, _Moves(), members, _Moves()), members, durable, stamp
+            )
+        copy = Spool(os.path.dirname(self.path), None, 0)
         try:
-            moves = copy._append(extents)
-            rows = [(name, moves.apply(member)) for name, member in members.items()]
-            others = [(name, moves.apply(member)) for name, member in others]
-            archive = copy._replace(target, durable, rows, others, comment)
+            old_moves = _Moves() if self._old_file is None else copy._append(self._old_file, old_extents)
+            moves = copy._append(self.file, new_extents)
+            records = _records(old_records, old_moves, members, moves)
+            directory = copy._replace(target, records, members, durable, stamp)
         except BaseException:
             copy.discard()
             raise
         self.discard()
-        return dict(rows), archive
+        return copy.file, directory
 
-    def _own_extents(self, members: Iterable[Member]) -> list[_Extent]:
-        """Return the extents of the members that are in this file."""
-        return [
-            _Extent(self.file, member.header_offset, member.data_offset + member.compressed_size)
-            for member in sorted(members, key=lambda member: member.header_offset)
-            if member.file is self.file
-        ]
-
-    def _old_extents(self, members: Sequence[Member]) -> list[_Extent]:
-        """Return the extents of the old archive that contain the members: all of it if its members overlap."""
-        old = self._old
-        if old is None:
-            return []
-        stops = dict(
-            pairwise([*old.offsets, old.end])
-        )  # Data can be followed by a descriptor or by unused bytes.
-        own = [member for member in members if member.file is old.file]
-        if any(_min_stop(member) > stops[member.header_offset] for member in own):
-            return [_Extent(old.file, 0, old.end)]
-        # The bytes before the first member can be a program, in a self-extracting archive.
-        starts = sorted({member.header_offset for member in own})
-        return [
-            _Extent(old.file, 0, min([*old.offsets, old.end])),
-            *(_Extent(old.file, start, stops[start]) for start in starts),
-        ]
-
-    def _append(self, extents: Sequence[_Extent]) -> _Moves:
-        """Copy extents of other files to the end of this one. Returns where they are."""
-        moves = _Moves(self.file)
-        for extent in _merge_adjacent(extents):
-            size = extent.stop - extent.start
-            _copy(extent.file.fd, extent.start, self.file.fd, self.end, size)
-            moves.add(extent, self.end)
-            self.end += size
+    def _append(self, source: ArchiveFile, extents: Sequence[tuple[int, int]]) -> _Moves:
+        """Copy ranges of another file to the end of this one. Returns where they are."""
+        moves = _Moves()
+        for start, stop in extents:
+            _copy(source.fd, start, self.file.fd, self.end, stop - start)
+            moves.add(start, self.end)
+            self.end += stop - start
         return moves
 
     def _replace(
-        self,
-        target: str,
-        durable: bool,
-        rows: list[tuple[str, Member]],
-        others: list[tuple[str, Member]],
-        comment: bytes,
-    ) -> OldArchive:
+        self, target: str, records: Iterator[bytes], members: Members, durable: bool, stamp: int
+    ) -> Directory:
         """Write the central directory, and rename this file, which contains all members, over the target."""
-        entries = sorted([*rows, *others], key=lambda row: row[1].header_offset)
-        position = self.end
-        for block in central_directory(entries, self.end, comment):
-            _write(self.file.fd, [block], position)
-            position += len(block)
-        os.ftruncate(self.file.fd, position)
+        comment = b"" if members.directory is None else members.directory.comment
+        position, count = self.end, 0
+        while block := list(islice(records, RECORDS_PER_WRITE)):
+            _write(self.file.fd, block, position)
+            position += sum(map(len, block))
+            count += len(block)
+        end = end_records(self.end, position - self.end, count, comment)
+        _write(self.file.fd, [end], position)
+        os.ftruncate(self.file.fd, position + len(end))
+        # The directory is read from the file, so that the target is replaced only by an archive that can be read.
+        directory = Directory(self.file, position + len(end), stamp)
         with suppress(OSError):  # The target does not exist, or the file system has no permissions.
             os.fchmod(self.file.fd, os.stat(target).st_mode & 0o777)
         if durable:
@@ -233,45 +179,48 @@ class Spool:
         os.replace(self.path, target)
         if durable:
             sync_directory(os.path.dirname(target))
-        offsets = sorted({member.header_offset for _, member in entries})
-        self.file.record_offsets = array("Q", [*offsets, self.end])
-        return OldArchive(self.file, self.end, offsets, comment, others)
+        return directory
 
 
 class _Moves:
-    """The extents that were copied to a file, and their new offsets."""
+    """The ranges of a file that were copied to another file, and where they are."""
 
-    def __init__(self, target: ArchiveFile) -> None:
-        self._target = target
-        self._starts: dict[ReadableFile, list[int]] = {}
-        self._shifts: dict[ReadableFile, list[int]] = {}
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._shifts: list[int] = []
 
-    def add(self, extent: _Extent, offset: int) -> None:
-        """Add an extent that is at ``offset`` now. The extents of a file are added in order."""
-        self._starts.setdefault(extent.file, []).append(extent.start)
-        self._shifts.setdefault(extent.file, []).append(offset - extent.start)
+    def add(self, start: int, new_start: int) -> None:
+        """Add a range. Ranges are added in order."""
+        self._starts.append(start)
+        self._shifts.append(new_start - start)
 
-    def apply(self, member: Member) -> Member:
-        """Return the member at its new place."""
-        index = bisect_right(self._starts[member.file], member.header_offset) - 1
-        return member.moved(self._target, self._shifts[member.file][index])
+    def new_offset(self, offset: int) -> int:
+        """Return the new place of an offset. Without ranges it is unchanged."""
+        return offset + self._shifts[bisect_right(self._starts, offset) - 1] if self._starts else offset
 
 
-def _min_stop(member: Member) -> int:
-    """Return a lower bound of the end of a member, whose local header was perhaps not read."""
-    if member.directory_fields is None:
-        return member.data_offset + member.compressed_size
-    name = member.directory_fields.name
-    return member.header_offset + LOCAL_HEADER.size + len(name) + member.compressed_size
+def _records(
+    old_records: Iterator[tuple[int, bytes]], old_moves: _Moves, members: Members, moves: _Moves
+) -> Iterator[bytes]:
+    """Yield the records of the new central directory. Those of old members are changed only if the member moves."""
+    for offset, record in old_records:
+        new_offset = old_moves.new_offset(offset)
+        yield record if new_offset == offset else moved_record(record, new_offset)
+    for member in members.written():
+        yield central_record(
+            member.name, member.flags, member.crc, member.size, moves.new_offset(member.offset)
+        )
 
 
-def _merge_adjacent(extents: Iterable[_Extent]) -> list[_Extent]:
-    merged: list[_Extent] = []
-    for extent in extents:
-        if merged and merged[-1].file is extent.file and merged[-1].stop == extent.start:
-            extent = _Extent(extent.file, merged.pop().start, extent.stop)
-        merged.append(extent)
-    return merged
+def _extents(members: Iterable[Member]) -> list[tuple[int, int]]:
+    """Return the ranges of the file that contain written members, which are in the order of their offsets."""
+    extents: list[tuple[int, int]] = []
+    for member in members:
+        start = member.offset
+        if extents and extents[-1][1] == start:
+            start = extents.pop()[0]
+        extents.append((start, member.offset + member.header_size + member.compressed_size))
+    return extents
 
 
 def _write(fd: int, parts: Sequence[Buffer], offset: int) -> None:

@@ -4,8 +4,8 @@ For reading, the central directory is read once. Stored (uncompressed) members a
 in part.
 
 Writing never modifies the existing archive. Each value is appended, when it is set, as a stored member to a temporary
-file in the same directory (``spool.py``). Only the central directory is in memory, some hundred bytes for each key. The
-store reads these values from the temporary file. ``close``, ``flush`` or the exit of the interpreter copies the
+file in the same directory (``spool.py``). Only what the central directory states of it is in memory, some hundred bytes for
+each new key until the archive is completed, and then a hundred (``directory.py``). The store reads these values from the temporary file. ``close``, ``flush`` or the exit of the interpreter copies the
 existing members unchanged to the beginning of that file, writes the central directory, and renames the file over the
 archive. At any time the archive is either the old one or the new one. A writer that is killed leaves the old archive
 and a hidden file, which the next writer removes (``temporary_files.py``). Stores that have the old archive open
@@ -20,6 +20,15 @@ better. Writing a new archive has no such cost.
 Values that are replaced or deleted remain in the file without an entry in the central directory. If they are more than
 a fifth of the file, the other members are copied to a new file when the archive is completed. While values are written,
 the temporary file is compacted in the same way when more than half of it, and at least 64 MiB, is unused.
+
+``zipfile`` encodes the local headers of new members. The rest is done here, because ``zipfile`` cannot do it:
+
+* hold the directory of many members (``directory.py``): it makes an object of 700 bytes for each member, and opening an
+  archive with a million members takes three times as long;
+* find the end records without an object for each member, and encode a central directory (``records.py``);
+* refuse members whose local header differs from the directory, which overlap, or which declare impossible sizes, and
+  decompress no more than the declared size; read a part of a member at its offset (``archive.py``);
+* replace and delete members, copy members without decompressing them, and complete an archive atomically (``spool.py``).
 """
 
 from __future__ import annotations
@@ -27,10 +36,9 @@ from __future__ import annotations
 import atexit
 import os
 import weakref
-import zipfile
 import zlib
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -38,8 +46,7 @@ from zarrfs.engine.stores.base import Buffer, Listing, Usage, check_key
 from zarrfs.engine.stores.regular_files import check_regular_file, open_regular_file
 from zarrfs.engine.stores.temporary_files import is_abandoned, remove_abandoned
 from zarrfs.engine.stores.zip.archive import ArchiveState, ArchiveStore
-from zarrfs.engine.stores.zip.records import ArchiveFile
-from zarrfs.engine.stores.zip.spool import OldArchive
+from zarrfs.engine.stores.zip.directory import ArchiveFile, Members
 from zarrfs.engine.stores.zip.writer import (
     WriterState,
     file_identity,
@@ -127,34 +134,36 @@ class ZipStore(ArchiveStore):
                 _as_location_error(check_regular_file, target_path)
         writer.is_dirty = truncate or writer.identity is None
         if not writer.is_dirty:
-            writer.old = self._open_archive(target_path)
+            writer.file = self._open_archive(target_path)
         return writer
 
-    def _open_archive(self, target_path: str) -> OldArchive:
-        """Read the central directory of the existing archive. Raises LocationError."""
+    def _open_archive(self, target_path: str) -> ArchiveFile:
+        """Open the existing archive and read its central directory. Raises LocationError."""
         with self._opening_errors():
             file = ArchiveFile(_as_location_error(open_regular_file, target_path))
-            with open(file.fd, "rb", closefd=False) as stream, zipfile.ZipFile(stream) as archive:
-                infos, end, comment = archive.infolist(), archive.start_dir, archive.comment
-            self._state.size = os.fstat(file.fd).st_size
-        others = self._load_members(infos, file, end, keep_fields=not self.read_only)
-        offsets = [] if self.read_only else sorted({info.header_offset for info in infos})
-        return OldArchive(file, end, offsets, comment, others)
+            directory = self._read_directory(file, os.fstat(file.fd).st_size)
+        self._state.members = Members(directory)
+        return file
 
     @property
     def url(self) -> str:
         return Path(self.path).as_uri()
 
     def list_dir(self, prefix: str = "") -> Listing:
-        writer = self._writer
-        if writer is None:
-            return super().list_dir(prefix)
-        with writer.lock:  # The cached listing must match the current names.
+        with self._writer.lock if self._writer is not None else nullcontext():
             return super().list_dir(prefix)
 
+    def list_prefix(self, prefix: str = "") -> Iterator[str]:
+        with self._writer.lock if self._writer is not None else nullcontext():
+            return super().list_prefix(prefix)
+
     def usage(self, prefix: str = "") -> Usage:
-        members = [self._state.members.get(key) for key in self.list_prefix(prefix)]
-        sizes = [member.compressed_size for member in members if member is not None]
+        members = self._state.members
+        sizes = [
+            member.compressed_size
+            for key in self.list_prefix(prefix)
+            if (member := members.get(key)) is not None
+        ]
         try:
             modified: float | None = os.stat(self.path).st_mtime
         except OSError:
@@ -197,7 +206,7 @@ class ZipStore(ArchiveStore):
         writer = self._require_writer(f"deleting {key!r}")
         with writer.lock:
             self._check_open()
-            if key in writer.members:
+            if writer.members.get(key) is not None:
                 writer.replace_member(key, None)
 
     def _require_writer(self, operation: str) -> WriterState:
@@ -233,12 +242,15 @@ class ZipStore(ArchiveStore):
                     "the changes of this store are lost; write to a zip file from one process at a time"
                 )
             try:
-                members, old = writer.get_spool().complete(writer.members, writer.target_path, writer.durable)
+                spool = writer.get_spool()
+                file, directory = spool.complete(
+                    writer.members, writer.target_path, writer.durable, writer.write_count
+                )
             except OSError as error:
                 raise self._write_error(error) from error
             writer.identity = file_identity(writer.target_path)
-            writer.spool, writer.members, writer.is_dirty = None, members, False
-            writer.old, writer.size = old, old.end
+            writer.file = file
+            writer.spool, writer.members, writer.is_dirty = None, Members(directory), False
 
     def close(self) -> None:
         self.flush()

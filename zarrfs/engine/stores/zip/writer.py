@@ -9,8 +9,8 @@ from contextlib import suppress
 
 from zarrfs.engine.stores.temporary_files import remove_abandoned
 from zarrfs.engine.stores.zip.archive import ArchiveState
-from zarrfs.engine.stores.zip.records import Member
-from zarrfs.engine.stores.zip.spool import OldArchive, Spool
+from zarrfs.engine.stores.zip.directory import ArchiveFile, Member, Members
+from zarrfs.engine.stores.zip.spool import Spool
 
 __all__ = [
     "WriterState",
@@ -29,7 +29,7 @@ class WriterState(ArchiveState):
         target_path: the path of the file, with symbolic links resolved.
         process_id: the id of the writing process.
         lock: held while the state changes.
-        old: the existing archive; None for a new one.
+        file: the file of the existing archive; None for a new one.
         spool: the temporary file for new values; None until the first value is set.
         write_count: the number of values that were written.
         identity: the identity of the file when it was opened or completed.
@@ -42,7 +42,7 @@ class WriterState(ArchiveState):
         self.target_path = target_path
         self.process_id = os.getpid()
         self.lock = threading.RLock()
-        self.old: OldArchive | None = None
+        self.file: ArchiveFile | None = None
         self.spool: Spool | None = None
         self.write_count = 0
         self.identity: tuple[int, ...] | None = None
@@ -59,7 +59,7 @@ class WriterState(ArchiveState):
         with self.lock:
             if self.spool is not None:
                 self.spool.discard()
-            self.members, self.listing, self.spool, self.old = {}, None, None, None
+            self.members, self.spool, self.file = Members(), None, None
             self.is_dirty = True
 
     def get_spool(self) -> Spool:
@@ -67,18 +67,14 @@ class WriterState(ArchiveState):
         if self.spool is None:
             directory = os.path.dirname(self.target_path)
             remove_abandoned(directory)
-            self.spool = Spool(directory, self.old)
+            old = self.members.directory
+            self.spool = Spool(directory, self.file, 0 if old is None else old.end)
         return self.spool
 
     def replace_member(self, key: str, member: Member | None) -> None:
         """Set or, with None, delete a member. The caller holds the lock."""
         old = self.members.get(key)
-        if old is None or member is None:
-            self.listing = None
-        if member is None:
-            del self.members[key]
-        else:
-            self.members[key] = member
+        self.members.set(key, member)
         if old is not None and self.spool is not None:
             self.spool.drop(old)
         self.is_dirty = True
@@ -90,7 +86,8 @@ class WriterState(ArchiveState):
             return
         with suppress(OSError):
             self.spool, moved = spool.compacted(self.members)
-            self.members.update(moved)
+            for member in moved:
+                self.members.set(member.name.decode(), member)
             spool.discard()
 
 
