@@ -1,8 +1,13 @@
 """The backend of FTP servers, with the connection of fsspec.
 
 Reading follows RFC 959 (replies) and RFC 3659 (SIZE, MLSD, REST). The read functions of fsspec are not used. They
-report every negative reply as a missing file, including "421 too many connections". They report a directory that cannot
-be listed as empty. They list a whole directory to get the size of one file.
+report every negative reply as a missing file, including "421 too many connections". They list a whole directory to get
+the size of one file.
+
+Nor is ``ls`` of fsspec. If the server refuses to list a directory (450 busy, 550 not allowed), ``ls`` returns no entries
+for the root and FileNotFoundError for others, and it drops the text of the reply 226, with which vsftpd reports that it
+could not open the directory. A chunk in such a directory would be read as missing, so as the fill value, without an
+error.
 
 Reply 550 means "no such file" or "not allowed". If the text of the reply does not distinguish them, the parent
 directory is listed. This costs one more command for a missing file, and one for each parent that is missing too.
