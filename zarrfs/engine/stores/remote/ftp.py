@@ -4,8 +4,8 @@ Reading follows RFC 959 (replies) and RFC 3659 (SIZE, MLSD, REST). The read func
 report every negative reply as a missing file, including "421 too many connections". They list a whole directory to get
 the size of one file.
 
-Nor is ``ls`` of fsspec. If the server refuses to list a directory (450 busy, 550 not allowed), ``ls`` returns no entries
-for the root and FileNotFoundError for others, and it drops the text of the reply 226, with which vsftpd reports that it
+Nor is ``ls`` of fsspec. If the server refuses to list a directory (450 busy, 550 not allowed), it returns no entries
+for the root and FileNotFoundError for others. It drops the text of the reply 226, with which vsftpd reports that it
 could not open the directory. A chunk in such a directory would be read as missing, so as the fill value, without an
 error.
 

@@ -4,12 +4,13 @@ For reading, the central directory is read once. Stored (uncompressed) members a
 in part.
 
 Writing never modifies the existing archive. Each value is appended, when it is set, as a stored member to a temporary
-file in the same directory (``spool.py``). Only what the central directory states of it is in memory, some hundred bytes for
-each new key until the archive is completed, and then a hundred (``directory.py``). The store reads these values from the temporary file. ``close``, ``flush`` or the exit of the interpreter copies the
-existing members unchanged to the beginning of that file, writes the central directory, and renames the file over the
-archive. At any time the archive is either the old one or the new one. A writer that is killed leaves the old archive
-and a hidden file, which the next writer removes (``temporary_files.py``). Stores that have the old archive open
-continue to read it. No name occurs twice in the central directory of an archive.
+file in the same directory (``spool.py``). Only what the central directory states of it is in memory: some hundred bytes
+for each new key, and a hundred for each one of the existing archive (``directory.py``). The store reads these values
+from the temporary file. ``close``, ``flush`` or the exit of the interpreter copies the existing members unchanged to
+the beginning of that file, writes the central directory, and renames the file over the archive. At any time the archive
+is either the old one or the new one. A writer that is killed leaves the old archive and a hidden file, which the next
+writer removes (``temporary_files.py``). Stores that have the old archive open continue to read it. No name occurs twice
+in the central directory of an archive.
 
 Rejected alternative: appending to the archive needs no copy, but it is not atomic. The file must grow before its new
 central directory can be written. A writer that is killed in between leaves a file that ends in a member, which no
@@ -28,7 +29,7 @@ the temporary file is compacted in the same way when more than half of it, and a
 * find the end records without an object for each member, and encode a central directory (``records.py``);
 * refuse members whose local header differs from the directory, which overlap, or which declare impossible sizes, and
   decompress no more than the declared size; read a part of a member at its offset (``archive.py``);
-* replace and delete members, copy members without decompressing them, and complete an archive atomically (``spool.py``).
+* replace and delete members, copy them without decompression, and complete an archive atomically (``spool.py``).
 """
 
 from __future__ import annotations
