@@ -31,6 +31,16 @@ def test_nuclei_are_brighter_than_the_background() -> None:
     assert 0 < picture.labels.max() < 1000
 
 
+def test_nuclei_are_as_frequent_as_stated_and_keep_a_distance() -> None:
+    """The centres are those of the visible labels, which other nuclei cover a little."""
+    labels = synthetic.make_picture((12, 256, 256)).labels
+    numbers = np.unique(labels)[1:]
+    assert 0.7 < len(numbers) / (256 * 256 / (60 * 60)) < 1.3
+    centers = np.array([np.argwhere(labels == number).mean(0) for number in numbers]) / (9, 20, 20)
+    distances = np.sqrt(((centers[:, None] - centers[None]) ** 2).sum(-1))
+    assert distances[~np.eye(len(numbers), dtype=bool)].min() > 1.7
+
+
 def test_a_single_channel_volume_is_deterministic() -> None:
     volume = synthetic.volume((4, 40, 50), seed=3)
     assert volume.shape == (4, 40, 50)

@@ -6,7 +6,9 @@ import errno
 import json
 import os
 import stat
+import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,9 +28,14 @@ from zarrfs.errors import (
     ZarrError,
 )
 from zarrfs.files.content.freshness import REVALIDATION_SECONDS
+from zarrfs.mount.fuse.control import ControlOperations
+from zarrfs.mount.fuse.dispatch import Dispatcher
 from zarrfs.mount.fuse.error_numbers import error_number
 from zarrfs.mount.fuse.operations import ZarrOperations
+from zarrfs.mount.fuse.permissions import Permissions
+from zarrfs.mount.statistics import RequestCounters
 from zarrfs.mount.tree.tree import Tree
+from zarrfs.mount.writing.operations import WritableOperations
 from zarrfs.testing import CountingStore
 from zarrfs.testing.stores import ObservedStore
 
@@ -270,3 +277,27 @@ def test_a_read_only_mount_of_another_store_has_no_free_space() -> None:
     assert status.pop("f_namemax") == 255
     assert len(status) == 6
     assert set(status.values()) == {0}
+
+
+def test_closed_files_occupy_no_memory() -> None:
+    operations = WritableOperations(Tree(zarrfs.open(create_store(), mode="r+")), lambda: None)
+    dispatcher: Any = Dispatcher(
+        operations, {}, ControlOperations(), RequestCounters(), lambda: None, Permissions()
+    )
+    file = SimpleNamespace(fh=0, flags=os.O_RDWR)
+
+    def open_and_close(count: int) -> None:
+        for _ in range(count):
+            dispatcher.open("/img.raw", file)
+            dispatcher.release("/img.raw", file)
+
+    open_and_close(100)
+    tracemalloc.start()
+    try:
+        open_and_close(10)
+        before, _ = tracemalloc.get_traced_memory()
+        open_and_close(1000)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 20_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from zarrfs.errors import (
     OptionError,
     UnsupportedError,
 )
-from zarrfs.testing import CountingStore
+from zarrfs.testing import CountingStore, LatencyStore
 
 DATA = np.arange(35, dtype="u2").reshape(5, 7)
 
@@ -119,6 +120,20 @@ def test_an_array_in_memory_is_refused_by_schedulers_of_other_processes() -> Non
         with dask.config.set(scheduler=scheduler):
             to_zarr(da.from_array(DATA), target)
     assert np.array_equal(target[...], DATA)
+
+
+def test_chunks_are_written_at_the_same_time() -> None:
+    barrier = threading.Barrier(2)
+
+    def wait(operation: str, key: str) -> None:
+        if operation == "set" and key.startswith("c/"):
+            barrier.wait(60)  # Raises BrokenBarrierError unless another chunk is being written.
+
+    store = LatencyStore(MemoryStore(), wait)
+    target = zarrfs.zeros((4, 7), store=store, dtype="u2", chunks=(2, 7))
+    with dask.config.set(scheduler="threads", num_workers=2):
+        to_zarr(da.from_array(DATA[:4], chunks=(2, 7)), target)
+    assert np.array_equal(target[...], DATA[:4])
 
 
 def test_a_delayed_write_and_the_stored_array() -> None:

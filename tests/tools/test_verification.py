@@ -210,6 +210,21 @@ def test_hierarchies_are_compared_array_by_array(tmp_path: Path) -> None:
     assert "expected shape (20, 30)" in problems[0].message
 
 
+def test_problems_are_listed_by_path_and_chunk(tmp_path: Path) -> None:
+    """An array that is missing is found after the chunks of the others were read."""
+    one = new_hierarchy(tmp_path / "one")
+    new_hierarchy(tmp_path / "other")
+    del one["a/b"]
+    for number in (3, 0):
+        (tmp_path / "one" / "c" / "c" / str(number)).write_bytes(b"corrupt")
+    problems = verify(tmp_path / "one", tmp_path / "other").problems
+    assert [(problem.path, problem.chunk) for problem in problems] == [
+        ("a/b", None),
+        ("c", (0,)),
+        ("c", (3,)),
+    ]
+
+
 FORMATS: list[Any] = [2, 3, "n5"]
 
 

@@ -166,6 +166,23 @@ def test_lists_of_numcodecs_have_a_data_type_and_a_shape(document: str) -> None:
         array[...]
 
 
+TEXT_ENCODINGS = [
+    *("utf-8", "utf-8-sig", "ascii", "latin-1", "cp1252"),
+    *("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"),
+]
+
+
+@pytest.mark.parametrize("encoding", TEXT_ENCODINGS)
+def test_the_text_of_json2_can_have_each_documented_encoding(encoding: str) -> None:
+    store: dict[str, bytes] = {}
+    codec = {"id": "json2", "encoding": encoding}
+    options: dict[str, Any] = {"chunks": 3, "dtype": object, "zarr_format": 2, "compressor": None}
+    array = zarrfs.create_array(store, shape=(3,), object_codec=codec, **options)
+    array[...] = ["a", None, {"b": [1, 2.5]}]
+    assert json.loads(store["0"].decode(encoding)) == ["a", None, {"b": [1, 2.5]}, "|O", [3]]
+    assert zarrfs.open_array(store)[...].tolist() == ["a", None, {"b": [1, 2.5]}]
+
+
 def test_an_inner_chunk_can_have_the_maximum_number_of_bytes() -> None:
     chunk = InnerChunk((0,), 4, 6, (), ())
     check_bounds([chunk], 10, 6)

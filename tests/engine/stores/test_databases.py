@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import pickle
 import sqlite3
 import tracemalloc
 from contextlib import closing
@@ -49,6 +50,17 @@ def test_a_value_that_is_too_large_is_not_read(kind: str, tmp_path: Path) -> Non
         finally:
             tracemalloc.stop()
     assert peak < 1 << 20
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "dbm", "dbm, sqlite3", "lmdb", "redis"])
+def test_a_pickled_store_opens_the_same_database_in_the_same_mode(kind: str, tmp_path: Path) -> None:
+    with closing(STORES[kind](tmp_path)) as store:
+        store.set("a", b"1")
+        pickled = pickle.dumps(store)
+    with closing(pickle.loads(pickled)) as store:
+        assert not store.read_only
+        assert store.get("a") == b"1"
+        store.set("b", b"2")
 
 
 def test_the_size_of_a_text_in_sqlite_is_in_bytes(tmp_path: Path) -> None:

@@ -142,6 +142,25 @@ def test_external_links_are_not_used_for_writing_deleting_or_listing(outside: Pa
     assert sorted((outside.parent / "outside").rglob("*")) == before
 
 
+@pytest.mark.parametrize("allows_external", [False, True])
+def test_an_external_link_in_place_of_a_removed_directory_is_refused(
+    allows_external: bool, outside: Path
+) -> None:
+    store = LocalStore(outside, allow_external=allows_external)
+    store.set("new/x", b"1")
+    assert store.get("new/x") == b"1"
+    store.delete("new/x")
+    assert not (outside / "new").exists(), "the empty directory remains"
+    (outside / "new").symlink_to("../outside")
+    if allows_external:
+        assert store.get("new/x") == b"secret"
+        return
+    for operation in (lambda: store.get("new/x"), lambda: store.set("new/y", b"1")):
+        with pytest.raises(StoreError, match="leads out of the store"):
+            operation()
+    assert not (outside.parent / "outside" / "y").exists()
+
+
 def test_the_root_can_be_a_link_and_links_within_the_hierarchy_are_followed(tmp_path: Path) -> None:
     root = tmp_path / "real"
     group = zarrfs.create_group(root)

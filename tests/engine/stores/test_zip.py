@@ -456,6 +456,24 @@ def test_members_of_other_programs_are_copied_unchanged(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o640
 
 
+@pytest.mark.parametrize("deletes_most", [False, True])
+def test_members_without_a_valid_key_are_retained(
+    deletes_most: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With few deletions the new members are added to a copy of the archive, else all members are copied one by one."""
+    path = write_archive(tmp_path / "a.zip", ("a", bytes(10_000)), ("../other", b"1" * 100), ("/abs", b"2"))
+    with caplog.at_level(logging.WARNING), ZipStore(path, "a") as store:
+        store.set("new", b"3")
+        if deletes_most:
+            store.delete("a")
+    assert (path.stat().st_size < 10_000) == deletes_most
+    with zipfile.ZipFile(path) as found:
+        assert found.testzip() is None
+        assert sorted(set(found.namelist()) - {"a"}) == ["../other", "/abs", "new"]
+        assert found.read("../other") == b"1" * 100
+        assert found.read("/abs") == b"2"
+
+
 def test_concurrent_reads_and_writes_return_whole_values(tmp_path: Path) -> None:
     with ZipStore(tmp_path / "a.zip", "w") as store:
         store.set("0", b"0" * 10)

@@ -91,6 +91,19 @@ def test_positions(tmp_path: Path) -> None:
     assert "\npixel size = {2.5e-07, 5e-07, units=Meters}\n" in path.with_suffix(".hdr").read_text()
 
 
+@pytest.mark.parametrize(
+    ("unit", "expected"), [("um", "pixel size = {1e-06, 1e-06, units=Meters}"), (None, None)]
+)
+def test_a_pixel_of_one_unit_has_a_size_if_the_unit_is_known(
+    unit: str | None, expected: str | None, tmp_path: Path
+) -> None:
+    geometry = axes_of("y", "x", y=(1.0, unit), x=(1.0, unit))
+    path = write(make_array(sample("<u2", (4, 5))), ".hdr", tmp_path, geometry=geometry)
+    lines = path.with_suffix(".hdr").read_text().splitlines()
+    found = next((line for line in lines if line.startswith("pixel size")), None)
+    assert found == expected
+
+
 def test_names_are_escaped(tmp_path: Path) -> None:
     data = sample("<u2", (3, 4))
     with opened(write(make_array(data), ".vrt", tmp_path, name="a & <größe> {1}")) as file:
