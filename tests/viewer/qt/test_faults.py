@@ -590,6 +590,30 @@ def test_a_screenshot_of_a_curve_waits_for_it(tmp_path: Path) -> None:
     assert sum(color.blue() > 200 and color.red() < 150 for color in center) > 100, "the curve is not drawn"
 
 
+WITH_A_WARNING = """
+import sys
+from PyQt6.QtCore import qWarning
+from zarrfs_viewer.main import run
+from zarrfs_viewer.qt.window import application
+
+
+class Window(application.MainWindow):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        qWarning("a font is missing")
+
+
+application.MainWindow = Window
+run(sys.argv[1:])
+"""
+"""A program that takes screenshots while Qt reports a problem."""
+
+
+def test_messages_of_qt_are_printed_while_a_screenshot_is_taken(stack: Path, tmp_path: Path) -> None:
+    done = take_screenshot(stack, tmp_path / "stack.png", ("-c", WITH_A_WARNING))
+    assert (done.returncode, done.stderr) == (0, "Qt: a font is missing\n")
+
+
 def test_a_screenshot_of_a_plate_without_readable_wells_terminates(tmp_path: Path) -> None:
     plate = write_plate(tmp_path / "plate.zarr")
     for document in plate.glob("*/*/zarr.json"):

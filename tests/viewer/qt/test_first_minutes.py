@@ -302,6 +302,20 @@ def test_a_banner_is_one_line_and_disappears_unless_it_is_a_warning(qtbot: QtBot
     assert banner.text() == "A chunk is corrupt"
 
 
+def test_a_banner_follows_the_size_of_the_window(qtbot: QtBot, window: MainWindow) -> None:
+    banner: Banner = window.notice
+    window.session.show_message("A chunk is corrupt", True)
+    parent = banner.parentWidget()
+    assert parent is not None
+    for width, height in ((1300, 900), (900, 700)):
+        window.resize(width, height)
+        qtbot.waitUntil(
+            lambda: abs(banner.geometry().center().x() - parent.rect().center().x()) <= 1,
+            timeout=TIMEOUT_MILLISECONDS,
+        )
+        assert parent.rect().contains(banner.geometry())
+
+
 def test_several_items_are_dropped(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     paths = [write_array(tmp_path / f"{name}.zarr", number) for number, name in enumerate("abc")]
     zarrfs.create_array(tmp_path / "v2.zarr", data=np.zeros((8, 8), "u1"), zarr_format=2)

@@ -92,6 +92,21 @@ def test_a_picture_of_another_size_has_the_values_of_the_slice(
     assert np.array_equal(with_bar[:60], values[:60])
 
 
+def test_a_picture_of_rectangular_pixels_has_the_proportions_of_the_sample(
+    open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
+    axes = [{"name": name, "type": "space", "unit": "micrometer"} for name in "yx"]
+    level = {"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [2.0, 1.0]}]}
+    image = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": [level]}]}
+    group = zarrfs.create_group(tmp_path / "a.zarr", attributes={"ome": image})
+    group.create_array("0", data=np.zeros((40, 60), "u1"), dimension_names=["y", "x"])
+    dialog = open_in_window(tmp_path / "a.zarr").panel(PictureActions).dialog(movie=False)
+    assert dialog is not None
+    dialog.part.setCurrentIndex(1)
+    dialog.width_box.setValue(120)
+    assert dialog.summary.text() == "120 x 160 pixels"
+
+
 def test_the_picture_is_copied_to_the_clipboard(
     qtbot: QtBot, open_in_window: OpenInWindow, stack: tuple[Path, np.ndarray]
 ) -> None:

@@ -20,7 +20,7 @@ from zarrfs_viewer.qt.panels.values.values_view import PageModel, ValuesView
 from zarrfs_viewer.qt.window.main_window import MainWindow
 
 import zarrfs
-from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact
+from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact, wait_until_opened
 
 OpenInWindow = Callable[[object], MainWindow]
 
@@ -175,6 +175,22 @@ def test_the_values_around_the_pointer_follow_the_slice(
     qtbot.waitUntil(lambda: current() == str(data[2, 7, 11]), timeout=TIMEOUT_MILLISECONDS)
     window.panel(Values).dock.close()
     assert not window.actions_by_name["neighbourhood"].isChecked()
+
+
+def test_the_values_around_the_pointer_of_the_previous_image_are_removed(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
+    for name, value in (("a.zarr", 11), ("b.zarr", 22)):
+        zarrfs.create_array(tmp_path / name, data=np.full((20, 30), value, "u2"), dimension_names=["y", "x"])
+    window = open_in_window(tmp_path / "a.zarr")
+    window.actions_by_name["neighbourhood"].trigger()
+    panel = window.panel(Values).neighbourhood
+    window.canvas.pointed.emit((7.0, 11.0))
+    qtbot.waitUntil(lambda: panel.table.currentItem() is not None, timeout=TIMEOUT_MILLISECONDS)
+    assert "row 7, column 11" in panel.title.text()
+    wait_until_opened(qtbot, window, lambda: window.open_location(str(tmp_path / "b.zarr")))
+    assert panel.table.rowCount() == 0
+    assert "row 7" not in panel.title.text()
 
 
 def test_times_around_the_pointer_are_not_cut(

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PyQt6.QtCore import QMimeData, QPointF, Qt, QTimer, QUrl
 from PyQt6.QtGui import QDropEvent, QImage
-from PyQt6.QtWidgets import QDockWidget, QLabel, QMenu
+from PyQt6.QtWidgets import QAbstractSpinBox, QDockWidget, QLabel, QMenu, QWidget
 from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.qt.panels.channels.channels import Channels
@@ -396,6 +396,22 @@ def test_widgets_have_accessible_names(open_in_window: OpenInWindow, stack: Path
         window.panel(Channels).panel.rows[0].low,
     ):
         assert widget.accessibleName()
+
+
+def test_each_control_of_a_channel_is_named_after_it(open_in_window: OpenInWindow, tmp_path: Path) -> None:
+    data = np.zeros((2, 8, 8), "c8")
+    zarrfs.create_array(tmp_path / "a.zarr", data=data, dimension_names=["c", "y", "x"])
+    row = open_in_window(tmp_path / "a.zarr").panel(Channels).panel.rows[1]
+    controls = [
+        widget
+        for widget in row.findChildren(QWidget)
+        if widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+        and widget.window() is row.window()  # not the popup of a combo box
+        and not isinstance(widget.parent(), QAbstractSpinBox)
+    ]
+    assert len(controls) > 5
+    assert row.component in controls
+    assert [widget for widget in controls if row.name not in widget.accessibleName()] == []
 
 
 @pytest.mark.parametrize("size", ["640x480", "1280x900"])
