@@ -242,7 +242,6 @@ class BlockPool:
         with self._lock:
             self._is_closed = True
             executor, self._executor = self._executor, None
-            self._changed.notify_all()
         if executor is not None:
             executor.shutdown(wait=True)
         self.clear()

@@ -147,7 +147,5 @@ class NeighbourhoodPanel(QWidget):
                 if (found.first[0] + row, found.first[1] + column) == found.center:
                     item.setFont(bold)
                     self.table.setCurrentItem(item)
-        width = max(
-            (QFontMetrics(bold).horizontalAdvance(text) for line in texts for text in line), default=0
-        )
+        width = max(QFontMetrics(bold).horizontalAdvance(text) for line in texts for text in line)
         self.table.fit(width + CELL_MARGIN_PIXELS)
