@@ -107,6 +107,15 @@ def test_listings_equal_those_of_opened_arrays(options: dict[str, Any], tmp_path
     assert len(found) > len(NAMES) + len(ATTRIBUTES)
 
 
+@pytest.mark.parametrize("name", ["50%", "LISTA", "x"])
+def test_files_of_arrays_are_not_derived_from_one_with_a_special_name(name: str, tmp_path: Path) -> None:
+    """The array with that name is opened first. Some formats cannot represent it, which its JSON file states."""
+    group = zarrfs.create_group(tmp_path / "s.zarr")
+    for each in (name, "y1", "y2"):
+        group.create_array(each, shape=(4, 5), dtype="u2", dimension_names=("y", "x"))
+    assert_listings_are_equal(tmp_path / "s.zarr")
+
+
 @pytest.mark.parametrize("options", TYPES[:3], ids=lambda options: f"{options['dtype']} {options['shape']}")
 @pytest.mark.usefixtures("scanner")
 def test_listings_of_version_2_equal_those_of_opened_arrays(options: dict[str, Any], tmp_path: Path) -> None:
