@@ -271,6 +271,17 @@ def test_the_columns_of_a_wide_table_fit_their_values_without_measuring_every_ce
     assert widths.pop() >= view.table.fontMetrics().horizontalAdvance("-123456789012")
 
 
+def test_values_are_current_when_their_curve_is_drawn(qtbot: QtBot, window: MainWindow) -> None:
+    """A screenshot waits until all panels are current."""
+    values = window.panel(Values)
+    assert values.is_current
+    drawn: list[bool] = []
+    values.view.plot.call_when_created(lambda: drawn.append(True))
+    assert not values.is_current
+    qtbot.waitUntil(lambda: values.is_current, timeout=TIMEOUT_MILLISECONDS)
+    assert drawn
+
+
 def test_the_curve_of_another_array_is_shown_completely(
     qtbot: QtBot, window: MainWindow, tmp_path: Path
 ) -> None:
