@@ -98,6 +98,23 @@ def test_info_names_the_format(zarr_format: Any, title: str, tmp_path: Path) -> 
     assert re.search(rf"^format +{title}$", result.output, re.MULTILINE)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [
+        ("<u2", "<u2"),
+        ("V3", "|V3"),
+        ("bfloat16", "bfloat16"),
+        ([("a", "u1"), ("b", "<f4")], [["a", "|u1"], ["b", "<f4"]]),
+    ],
+)
+def test_info_contains_the_data_type_of_numpy(dtype: Any, expected: Any, tmp_path: Path) -> None:
+    zarrfs.create_array(tmp_path / "a.zarr", shape=3, dtype=dtype)
+    command = ["info", str(tmp_path / "a.zarr")]
+    assert json.loads(CliRunner().invoke(main, [*command, "--json"]).stdout)["dtype"] == expected
+    shown = expected if isinstance(expected, str) else json.dumps(expected)
+    assert f"(NumPy {shown})" in CliRunner().invoke(main, command).stdout
+
+
 def test_info_counts_stored_chunks_only(store: Path) -> None:
     facts = parse_strict_json(run("info", store, "inner/giant", "--json").stdout)
     assert facts["nbytes"] == 10**15
