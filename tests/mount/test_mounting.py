@@ -528,6 +528,7 @@ def test_debug_prints_requests(store: Path, tmp_path: Path) -> None:
         os.stat(tmp_path / "mnt" / "image.npy")
         unmount(str(tmp_path / "mnt"))
         _, error = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 0, error
     assert b"LOOKUP" in error
     assert b"image.npy" in error
 

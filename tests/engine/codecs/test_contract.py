@@ -462,6 +462,8 @@ def test_consecutive_frames_and_members_are_one_stream() -> None:
     assert codec.decode(unsized, 3000) == b"abc" * 1000
     with pytest.raises(CodecError):
         codec.decode(unsized, 2999)
+    with pytest.raises(CodecError, match="truncated"):
+        codec.decode(b"", None)
 
 
 def test_gzip_streams_are_decoded_by_zlib() -> None:
