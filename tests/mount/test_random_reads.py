@@ -247,6 +247,28 @@ def test_backward_planes_and_runs_of_pages_have_the_bytes_of_the_array() -> None
     assert pool.statistics.assembled == 3
 
 
+def test_strided_reads_use_a_block_that_is_present_up_to_its_end_and_assemble_windows_otherwise() -> None:
+    pool = BlockPool(64 * MIB)
+    array = zarrfs.create_array(MemoryStore(), data=VOLUME, chunks=LARGE_CHUNKS)
+    reader = BlockReader(ArrayStream(array), pool)
+    expected = VOLUME.tobytes()
+    start, stop = reader.grid.bounds(1)
+    reader.read(start, 4 * KIB, sequential=True, read_ahead=False)
+    assert pool.statistics.assembled == 1
+    for offset in (stop - 8 * KIB, stop - 4 * KIB):
+        found = bytes(reader.read_strided(offset, 4 * KIB, PLANE_NBYTES))
+        assert found == expected[offset : offset + 4 * KIB]
+    assert pool.statistics.assembled == 1
+    offset = stop - 2 * KIB
+    assert bytes(reader.read_strided(offset, 4 * KIB, PLANE_NBYTES)) == expected[offset : offset + 4 * KIB]
+    pool.close()
+    pool = BlockPool(64 * MIB)
+    reader = BlockReader(ArrayStream(array), pool)
+    assert bytes(reader.read_strided(4 * KIB, 4 * KIB, PLANE_NBYTES)) == expected[4 * KIB : 8 * KIB]
+    assert pool.nbytes < (stop - start) // 2, "a whole block was assembled"
+    pool.close()
+
+
 def test_a_window_is_not_assembled_from_chunks_that_were_compared_with_the_store_before_its_version_was_determined(
     tmp_path: Path,
 ) -> None:

@@ -200,6 +200,24 @@ def test_threads_write_different_bytes_of_one_array(layout: str, tmp_path: Path)
     assert bytes(zarrfs.open_array(tmp_path / "a.zarr", "img").read_bytes(0, len(expected))) == expected
 
 
+def test_bytes_after_the_elements_are_read_back_before_they_become_rows() -> None:
+    store = MemoryStore()
+    data = create_array(store, "uncompressed")
+    operations = operations_of(store)
+    row = data[4].tobytes()
+    expected, end = data.tobytes() + row[:100], data.nbytes
+    handle = operations.open("/img.raw", os.O_RDWR)
+    operations.write("/img.raw", row[:100], end, handle)
+    for offset, size in ((0, end + 100), (end - 10, 50), (end, 100), (end + 20, 30), (end + 90, 50)):
+        assert bytes(operations.read("/img.raw", size, offset, handle)) == expected[offset : offset + size]
+    operations.write("/img.raw", row[100:], end + 100, handle)
+    operations.flush("/img.raw", handle)
+    operations.release("/img.raw", handle)
+    array = zarrfs.open_array(store, "img")
+    assert array.shape == (len(data) + 1, *data.shape[1:])
+    assert np.array_equal(array[-1], data[4])
+
+
 def test_a_store_that_is_read_only_is_not_changed(tmp_path: Path) -> None:
     with zarrfs.open_group(tmp_path / "a.zip", mode="w") as root:
         root.create_array("img", data=np.arange(10, dtype="u1"))
