@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numcodecs
 import numpy as np
 import pytest
 
@@ -196,3 +197,11 @@ def test_invalid_parameters_of_numcodecs_are_described_without_signatures(
     codec = {"name": "vlen-array", "configuration": configuration}
     with pytest.raises(MetadataError, match=reason):
         zarrfs.create_array({}, shape=4, dtype=bytes, codecs=[codec])
+
+
+@pytest.mark.parametrize("codec", ["blosc", "zlib", "bz2", "lzma", "zstd", "lz4"])
+def test_missing_parameters_are_the_defaults_of_numcodecs(codec: str) -> None:
+    data = np.random.default_rng(0).integers(0, 300, 100_000).astype("u2")
+    store: dict[str, bytes] = {}
+    zarrfs.create_array(store, data=data, chunks=data.shape, zarr_format=2, compressor={"id": codec})
+    assert store["0"] == numcodecs.get_codec({"id": codec}).encode(data)

@@ -328,6 +328,9 @@ def test_dimension_names_and_units() -> None:
     assert named["resolution"] == [4, 2.5, 1]
     exact = parse_array(document(units=["nm"] * 3, resolution=[0.1234567891, 1e300, 3]), HERE)
     assert exact.dimension_units == ("3 nm", "1e+300 nm", "0.1234567891 nm")
+    for resolution in (..., [4], "4"):  # missing, or not a spacing for each dimension
+        spec = parse_array(document(units=["nm", "um", ""], resolution=resolution), HERE)
+        assert spec.dimension_units == (None, "um", "nm")
     for odd in ({"axes": "xyz"}, {"axes": [1, 2, 3]}, {"axes": ["x"]}, {"units": 5}):
         spec = parse_array(document(**odd), HERE)
         assert (spec.dimension_names, spec.dimension_units) == (None, None)
