@@ -107,6 +107,15 @@ def test_files_of_other_programs_are_shown_beside_the_nodes(
     store.close()
 
 
+def test_directories_of_other_programs_are_listed_if_each_array_has_to_be_opened(tmp_path: Path) -> None:
+    """The sizes of these headers depend on the names of arrays, so that listings open each array."""
+    with local(tmp_path) as store:
+        fill(store, 3)
+        operations = ZarrOperations(Tree(zarrfs.open(store), views=("nhdr",)), lambda: None)
+        assert {"OME", "empty", "img.nhdr", "points"} <= set(operations.readdir("/", 0))
+        operations.destroy("/")
+
+
 def test_a_change_during_a_read_is_an_error_and_a_new_opening_has_the_new_bytes(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
