@@ -38,6 +38,7 @@ def test_a_document_above_the_limit_is_refused_without_reading_it(zarr_format: i
 def test_a_remote_document_is_read_only_up_to_the_limit() -> None:
     store = CountingStore(store_with_attributes(100_000))
     store.concurrency = 8
+    store.is_remote = True
     with pytest.raises(zarrfs.MetadataError, match="too large"):
         zarrfs.open(store, access=zarrfs.Access(max_document=LIMIT))
     assert store.bytes_read <= LIMIT + 1
@@ -73,6 +74,7 @@ def test_the_limit_applies_to_consolidated_metadata_read_later(
     consolidate_metadata(store)
     remote = CountingStore(store)
     remote.concurrency = 8
+    remote.is_remote = True
     zarrfs.open_group(remote, access=zarrfs.Access(max_document=3200))["a"]
     assert "too large" in caplog.text
 

@@ -308,6 +308,7 @@ def test_members_of_a_remote_store_are_opened_at_the_same_time() -> None:
     armed = False
     store = LatencyStore(three_groups(), wait)
     store.concurrency = 8
+    store.is_remote = True
     group = zarrfs.open_group(store)
     armed = True
     assert [name for name, _ in group.members()] == ["a", "b", "c"]

@@ -98,6 +98,7 @@ def test_the_first_plane_caches_nothing_without_the_native_library(compressor: s
 def test_a_region_in_a_store_with_latency_is_cached_at_once() -> None:
     store = zarrfs.storage.MemoryStore()
     store.concurrency = 8
+    store.is_remote = True
     data = np.arange(64 * 64, dtype="u2").reshape(64, 64)
     zarrfs.create_array(store, "a", data=data, chunks=(32, 32))
     array = zarrfs.open_array(store, "a", cache_size=1 << 30)

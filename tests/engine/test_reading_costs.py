@@ -194,6 +194,7 @@ class WaitingStore(MemoryStore):
     """
 
     concurrency = 32
+    is_remote = True
     in_process = False
 
     def __init__(self) -> None:

@@ -553,6 +553,7 @@ def test_blocks_that_are_costly_or_read_again_at_once_are_kept(
     store, array = counted(chunks=(8, 64, 256))
     if reason == "remote":
         store.concurrency = 8
+        store.is_remote = True
     pool = BlockPool(16 * MIB)
     reader = BlockReader(ArrayStream(array), pool)
     if reason == "read again at once":

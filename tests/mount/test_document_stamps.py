@@ -26,6 +26,7 @@ class StoreWithLatency(LocalStore):
     """A directory that has the concurrency of a server."""
 
     concurrency = 64
+    is_remote = True
 
 
 @pytest.mark.parametrize("is_known", [True, False])

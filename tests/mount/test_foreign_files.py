@@ -60,6 +60,7 @@ def fill(store: Store, zarr_format: int) -> None:
 
 class RemoteStore(LatencyStore):
     concurrency = 8
+    is_remote = True
 
 
 def local(path: Path) -> Store:

@@ -278,6 +278,7 @@ def test_a_new_node_of_the_2019_draft_is_visible_after_revalidation() -> None:
 def test_high_latency_stores_are_not_queried_for_stamps() -> None:
     store = CountingStore(hierarchy())
     store.concurrency = 8
+    store.is_remote = True
     clock = Clock()
     tree = Tree(zarrfs.open(store), clock=clock)
     for _ in range(2):

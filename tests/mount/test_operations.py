@@ -210,6 +210,7 @@ def test_the_stored_size_of_high_latency_stores_is_not_determined() -> None:
         def __init__(self, store: Store) -> None:
             super().__init__(store)
             self.concurrency = 8
+            self.is_remote = True
 
     store = HighLatencyStore(create_store())
     tree = Tree(zarrfs.open(store))

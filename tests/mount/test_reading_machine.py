@@ -65,6 +65,7 @@ class FaultyServer(FailingStore):
     def __init__(self, store: Store) -> None:
         super().__init__(store, self._next_failure)
         self.concurrency = 4
+        self.is_remote = True
         self.until_failure: int | None = None
         self.has_failed = False
 

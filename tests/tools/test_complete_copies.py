@@ -725,6 +725,7 @@ def test_the_note_of_a_node_on_a_server_reads_one_document_above_it() -> None:
     group.create_array("a/b/c/d", shape=1, dtype="u1")
     store = CountingStore(group.store)
     store.concurrency = 8
+    store.is_remote = True
     node = zarrfs.open(store, "a/b/c/d")
     store.reset()
     assert "it belongs to memory://" in (unfinished_note(node) or "")

@@ -414,6 +414,7 @@ class RecordingServer(MemoryStore):
 
     in_process = False
     concurrency = 4
+    is_remote = True
 
     def __init__(self) -> None:
         super().__init__()

@@ -254,6 +254,7 @@ class RecordingRemoteStore(MemoryStore):
     """Records the documents that are read. It acts as a remote store, for which consolidated metadata is used."""
 
     concurrency = 8
+    is_remote = True
 
     def __init__(self, values: dict[str, bytes]) -> None:
         super().__init__(values)

@@ -55,6 +55,12 @@ class StoreTests:
         {"...", "a/...b", " ", "a b", "-x", "a:b", "%2F", "é", "e\u0301", "{x}", "a\nb", "a?b#c"}
     )
 
+    def test_whether_a_store_is_remote_does_not_depend_on_the_number_of_requests(self, store: Store) -> None:
+        is_remote = store.is_remote
+        assert is_remote or store.concurrency == 1
+        store.limit_requests(1)
+        assert store.is_remote == is_remote
+
     # -- values ------------------------------------------------------------------------------------------------
 
     def test_a_stored_value_is_returned(self, store: Store) -> None:

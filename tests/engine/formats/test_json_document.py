@@ -81,8 +81,8 @@ def test_brackets_in_strings_do_not_count_as_depth() -> None:
     assert parse_json(b"[" * 200 + b"]" * 200, HERE) is not None
 
 
-@pytest.mark.parametrize("concurrency", [1, 8])
-def test_the_size_is_checked_before_the_value_is_read(concurrency: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_the_size_is_checked_before_the_value_is_read(is_remote: bool, tmp_path: Path) -> None:
     class Huge(MemoryStore):
         """A store with one value that reports a huge size and must not be fetched completely."""
 
@@ -97,15 +97,15 @@ def test_the_size_is_checked_before_the_value_is_read(concurrency: int, tmp_path
             return [bytes(1001)]
 
     store = Huge()
-    store.concurrency = concurrency
+    store.is_remote = is_remote
     with pytest.raises(MetadataError, match="too large: expected at most 1,000 bytes"):
         read_object(store, "zarr.json", 1000)
 
 
-@pytest.mark.parametrize("concurrency", [1, 8])
-def test_read_object(concurrency: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_read_object(is_remote: bool, tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
-    store.concurrency = concurrency
+    store.is_remote = is_remote
     assert read_object(store, "zarr.json") is None
     store.set("zarr.json", b'{"a": 1}')
     assert read_object(store, "zarr.json") == {"a": 1}

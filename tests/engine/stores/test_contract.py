@@ -16,6 +16,7 @@ from zarrfs.engine.stores.base import Buffer, ByteRange, Store
 from zarrfs.engine.stores.databases.mongodb import MongoDBStore
 from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.engine.stores.remote.backends import is_remote_url
 from zarrfs.errors import KeyNameError, ZarrError
 from zarrfs.testing import FailingStore, StoreTests, check_store
 
@@ -38,6 +39,15 @@ STORES_WITH_URLS = (
 )
 """FTP commands cannot contain line breaks, nor can keys of the S3 test server. Azure and SFTP parse URL delimiters."""
 
+REMOTE_STORES = (
+    "redis",
+    "mongodb",
+    "zarr-python, wrapper",
+    "zarr-python, obstore",
+    "zarr-python, fsspec",
+    *("fsspec, s3", "fsspec, ftp", "fsspec, sftp", "fsspec, azure", "fsspec, gcs"),
+)
+
 
 class TestStores(StoreTests):
     """Every store and wrapper of ours."""
@@ -47,6 +57,9 @@ class TestStores(StoreTests):
         self.refused_keys = URL_DELIMITERS if request.param in STORES_WITH_URLS else frozenset()
         with STORES[request.param](tmp_path) as opened:
             yield opened
+
+    def test_a_store_on_a_server_is_remote(self, store: Store, request: pytest.FixtureRequest) -> None:
+        assert store.is_remote == (request.node.callspec.params["store"] in REMOTE_STORES)
 
     def test_concurrent_reads_and_writes_return_whole_values(self, store: Store) -> None:
         if isinstance(store, MongoDBStore):
@@ -73,6 +86,25 @@ def test_check_store_runs_the_contract_without_pytest() -> None:
     assert "in StoreTests.test_keys_and_prefixes_are_deleted" in names
     assert "in StoreTests.test_invalid_keys_are_refused" in names
     assert "in StoreTests.test_a_stored_value_is_returned" not in names
+
+
+@pytest.mark.parametrize(
+    ("url", "is_remote"),
+    [
+        ("memory://a", False),
+        ("local:///a", False),
+        ("zip::file:///a.zip", False),
+        ("simplecache::file:///a", False),
+        ("ftp://host/a", True),
+        ("zip::https://host/a.zip", True),
+        ("zip://a.zarr::sftp://host/a.zip", True),
+        ("simplecache::s3://bucket/a", True),
+        ("reference::/a.json", True),
+        ("reference://", True),
+    ],
+)
+def test_whether_a_url_is_remote_is_decided_by_the_innermost_protocol(url: str, is_remote: bool) -> None:
+    assert is_remote_url(url) == is_remote
 
 
 class StoreModel(RuleBasedStateMachine):

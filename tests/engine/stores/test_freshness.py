@@ -334,6 +334,7 @@ def test_concurrency_limits_the_threads_of_a_read(tmp_path: Path) -> None:
     data = np.random.default_rng(0).integers(0, 99, (256, 256), "i4")
     store = ThreadRecordingStore(tmp_path / "a")
     store.concurrency = 16
+    store.is_remote = True
     one = zarrfs.create_array(store, data=data, chunks=32, access=zarrfs.Access(concurrency=1))
     assert (one[...] == data).all()
     assert thread_names <= {threading.current_thread().name}

@@ -261,7 +261,7 @@ def test_a_value_is_closed_at_the_end_of_a_with_block() -> None:
 @pytest.mark.parametrize("kind", WRAPPERS, ids=lambda kind: kind.__name__)
 def test_a_wrapper_states_what_its_store_states(kind: type[DelegatingStore], tmp_path: Path) -> None:
     local = LocalStore(tmp_path)
-    local.concurrency = 8
+    local.is_remote = True
     wrapper = WRAPPERS[kind](local)
     assert wrapper.is_remote
     directory = f"{tmp_path}/p" if issubclass(kind, PrefixStore) else str(tmp_path)

@@ -199,12 +199,13 @@ class Store(ABC):
     """Whether the chunks of an array can be stored only after its document. Transactions hide incomplete arrays."""
     _closed: bool = False
     concurrency: int = 1
-    """The number of concurrent ``get`` calls that hides the latency of the store: 1 for local stores."""
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether each operation is a request with a high latency."""
-        return self.concurrency > 1
+    """The number of concurrent ``get`` calls that hides the latency of the store: 1 for local stores, and for servers
+    to which requests are sent one after the other.
+    """
+    is_remote: bool = False
+    """Whether each operation is a request with a high latency. It does not depend on the number of requests that are
+    permitted at a time.
+    """
 
     @property
     def directory(self) -> str | None:

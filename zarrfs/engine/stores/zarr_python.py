@@ -74,7 +74,8 @@ class ZarrPythonStore(Store):
         self._prototype = default_buffer_prototype()
         self.read_only = store.read_only
         self.listable = store.supports_listing
-        self.concurrency = 1 if type(store).__name__ in LOW_LATENCY_STORES else MAX_CONCURRENT_REQUESTS
+        self.is_remote = type(store).__name__ not in LOW_LATENCY_STORES
+        self.concurrency = MAX_CONCURRENT_REQUESTS if self.is_remote else 1
         # The file system of an FsspecStore. Its ``exists`` does not distinguish keys from prefixes.
         self._file_system = getattr(store, "fs", None)
         self._is_object_store = type(store).__name__ == "ObjectStore"

@@ -28,6 +28,7 @@ class MongoDBStore(KeyValueStore):
     """
 
     concurrency = 8
+    is_remote = True
 
     def __init__(self, url: str, *, read_only: bool = False, client: Any = None) -> None:
         self.read_only = read_only

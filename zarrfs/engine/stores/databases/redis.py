@@ -25,6 +25,7 @@ class RedisStore(KeyValueStore):
     """
 
     concurrency = 8
+    is_remote = True
 
     def __init__(self, url: str, *, read_only: bool = False) -> None:
         self.read_only = read_only

@@ -11,7 +11,7 @@ from zarrfs.engine.stores.remote.http import HTTPBackend
 from zarrfs.engine.stores.remote.objects import AzureBackend, GoogleBackend, S3Backend
 from zarrfs.engine.stores.remote.presence import Presence, classify_error
 
-__all__ = ["ArchiveBackend", "ReferenceBackend", "make_backend"]
+__all__ = ["ArchiveBackend", "ReferenceBackend", "is_remote_url", "make_backend"]
 
 
 class ArchiveBackend(Backend):
@@ -66,6 +66,15 @@ BACKENDS: dict[str, type[Backend]] = {
 """Backends by protocol. Other protocols have the generic backend. ``LocalBackend`` has another constructor."""
 
 LOCAL_PROTOCOLS = {"file", "local"}
+PROTOCOLS_WITHOUT_REQUESTS = LOCAL_PROTOCOLS | {"memory"}
+
+
+def is_remote_url(url: str) -> bool:
+    """Return whether operations on a URL are requests to a server. Of chained protocols (``zip::https://host/a.zip``)
+    it is the last one that decides. References (``reference::``) can refer to any server.
+    """
+    protocols = [part.partition(":")[0] for part in url.split("::")]
+    return "reference" in protocols or protocols[-1] not in PROTOCOLS_WITHOUT_REQUESTS
 
 
 def make_backend(file_system: Any, root: str, url: str, *, allow_external: bool) -> Backend:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from zarrfs.engine.stores.base import IMMUTABLE, Buffer, ByteRange, Listing, Store, Usage, ValueTooLargeError
 from zarrfs.engine.stores.remote.backend import Backend, Entry
-from zarrfs.engine.stores.remote.backends import make_backend
+from zarrfs.engine.stores.remote.backends import is_remote_url, make_backend
 from zarrfs.engine.stores.remote.file_systems import open_file_system, raise_for_options
 from zarrfs.engine.stores.remote.prefetching import PrefetchingStore, PrefetchQueue
 from zarrfs.engine.stores.remote.presence import (
@@ -89,6 +89,7 @@ class RemoteStore(Store):
         self.read_only = read_only or not self._backend.writable
         self.listable = self._backend.listable
         self.concurrency = MAX_CONCURRENT_REQUESTS if self._backend.supports_concurrency else 1
+        self.is_remote = is_remote_url(self._original_url)
 
     def _open_backend(self) -> None:
         opened = open_file_system(

@@ -60,6 +60,7 @@ class DelegatingStore(Store):
         self.synchronized = store.synchronized
         self.renames = store.renames
         self.concurrency = store.concurrency
+        self.is_remote = store.is_remote
 
     @abstractmethod
     def _call(self, name: str, *args: Any) -> Any:

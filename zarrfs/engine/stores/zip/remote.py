@@ -34,6 +34,7 @@ class RemoteZipStore(ArchiveStore):
         super().__init__()
         self._store, self._key = store, key
         self.concurrency = store.concurrency
+        self.is_remote = store.is_remote
         self._display_path = self.url
         size = store.size(key)
         if size is None:
