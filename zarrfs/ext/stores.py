@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, Store, Usage
+from zarrfs.engine.stores.base import OPERATIONS, Buffer, ByteRange, Listing, Operation, Store, Usage
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import LocationError, LocationNotFoundError, StoreError
 
 __all__ = [
+    "OPERATIONS",
     "Buffer",
     "ByteRange",
     "Listing",
     "LocationError",
     "LocationNotFoundError",
+    "Operation",
     "Store",
     "StoreError",
     "StoreOpener",

@@ -28,10 +28,10 @@ class ObservedStore(WrapperStore):
     def _before(self, operation: str, key: str) -> None:
         """Can wait or raise an error."""
 
-    def _call(self, name: str, *args: Any) -> Any:
+    def perform(self, name: str, *args: Any) -> Any:
         if name in OBSERVED:
             self._before(name, args[0])
-        return super()._call(name, *args)
+        return super().perform(name, *args)
 
     get_within = Store.get_within
     exists = Store.exists

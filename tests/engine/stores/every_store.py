@@ -68,7 +68,7 @@ __all__ = [
 class ReadOnlyWithWrites(ReadOnlyStore):
     """A read-only wrapper with writing enabled, so that the contract suite covers its read methods."""
 
-    _call = WrapperStore._call
+    perform = WrapperStore.perform
 
 
 def fail_every_other_operation() -> Callable[[str, str], Exception | None]:

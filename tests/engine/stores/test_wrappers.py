@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from zarrfs.engine.hierarchy.staging import StagingStore
-from zarrfs.engine.stores.base import ByteRange, Store, StoredValue
+from zarrfs.engine.stores.base import OPERATIONS, ByteRange, Store, StoredValue
 from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.engine.stores.remote.prefetching import PrefetchingStore
@@ -21,12 +22,12 @@ from zarrfs.engine.stores.wrappers.retrying import RetryStore
 from zarrfs.engine.stores.wrappers.synchronizers import SynchronizedStore, ThreadSynchronizer
 from zarrfs.engine.stores.wrappers.timeout import TimeoutStore
 from zarrfs.engine.stores.wrappers.undo import UndoStore
-from zarrfs.engine.stores.wrappers.wrapper import DelegatingStore, ReadOnlyStore, WrapperStore
+from zarrfs.engine.stores.wrappers.wrapper import REFUSED, DelegatingStore, ReadOnlyStore, WrapperStore
 from zarrfs.errors import ReadOnlyError, StoreError
 from zarrfs.testing import CountingStore, FailingStore, LatencyStore
 from zarrfs.testing.stores import OBSERVED, ObservedStore
 
-OPERATIONS: dict[str, tuple[Any, ...]] = {
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "get": ("a/b",),
     "get_within": ("a/b", 10),
     "get_ranges": ("a/b", [ByteRange(0, 1)]),
@@ -53,8 +54,6 @@ OPERATIONS: dict[str, tuple[Any, ...]] = {
     "clean": (),
 }
 """Operation -> arguments."""
-
-CHANGES = ("set", "set_parts", "delete", "delete_prefix", "delete_keys", "move_prefix")
 
 OTHER_METHODS = {
     "open_value": "the operations of the wrapper read the value",
@@ -119,9 +118,9 @@ class RecordingStore(WrapperStore):
         super().__init__(MemoryStore({"a/b": b"1", "p/a/b": b"1"}))
         self.names: list[str] = []
 
-    def _call(self, name: str, *args: Any) -> Any:
+    def perform(self, name: str, *args: Any) -> Any:
         self.names.append(name)
-        return super()._call(name, *args)
+        return super().perform(name, *args)
 
 
 def public_methods(kind: type) -> Iterator[str]:
@@ -139,24 +138,24 @@ def wrapper_classes(kind: type[DelegatingStore] = DelegatingStore) -> Iterator[t
 
 def test_every_operation_and_every_wrapper_is_tested() -> None:
     methods = set(public_methods(Store)) - set(OTHER_METHODS)
-    assert methods == set(OPERATIONS) == set(public_methods(DelegatingStore))
+    assert methods == set(OPERATIONS) == set(ARGUMENTS) == set(public_methods(DelegatingStore)) - {"perform"}
     assert {each for each in wrapper_classes() if not each.__name__.startswith("_")} == set(WRAPPERS)
 
 
 @pytest.mark.parametrize("kind", WRAPPERS, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("operation", ARGUMENTS)
 def test_every_wrapper_delegates_every_operation(operation: str, kind: type[DelegatingStore]) -> None:
     inner = RecordingStore()
     wrapper = WRAPPERS[kind](inner)
     perform = getattr(wrapper, operation)
     if kind is ClosedStore:
         with pytest.raises(StoreError, match="was closed; open it again"):
-            perform(*OPERATIONS[operation])
-    elif kind is ReadOnlyStore and operation in CHANGES:
+            perform(*ARGUMENTS[operation])
+    elif kind is ReadOnlyStore and operation in REFUSED:
         with pytest.raises(ReadOnlyError, match=r"is open read-only: .*a"):
-            perform(*OPERATIONS[operation])
+            perform(*ARGUMENTS[operation])
     else:
-        result = perform(*OPERATIONS[operation])
+        result = perform(*ARGUMENTS[operation])
         if operation == "list_prefix":
             assert list(result) == ["a/b"]
         elif operation == "lock":
@@ -168,17 +167,44 @@ def test_every_wrapper_delegates_every_operation(operation: str, kind: type[Dele
     assert inner.names == []
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("operation", ARGUMENTS)
+def test_every_operation_states_its_names_and_whether_it_changes_anything(
+    operation: str, tmp_path: Path
+) -> None:
+    """The names are those of the parameters. An operation that changes keys is refused by a read-only store."""
+    stated = OPERATIONS[operation]
+    parameters = list(signature(getattr(Store, operation)).parameters)[1:]
+    expected = {"key": "key", "keys": "keys", "prefix": "prefixes"}.get(next(iter(parameters), ""))
+    assert stated.names == expected
+    store = LocalStore(tmp_path, read_only=True)
+    changes_keys = stated.changes and stated.names is not None
+    assert changes_keys == (operation in REFUSED)
+    if changes_keys:
+        with pytest.raises(ReadOnlyError):
+            getattr(store, operation)(*ARGUMENTS[operation])
+
+
+def test_changed_keys_are_those_of_the_arguments() -> None:
+    changed = {name: OPERATIONS[name].changed_keys(ARGUMENTS[name]) for name in ARGUMENTS}
+    assert {name: keys for name, keys in changed.items() if keys != ()} == {
+        **dict.fromkeys(("set", "set_parts", "delete"), ("a/b",)),
+        "delete_keys": ["a/b"],
+        "delete_prefix": None,
+        "move_prefix": None,
+    }
+
+
+@pytest.mark.parametrize("operation", ARGUMENTS)
 def test_every_operation_passes_through_one_method(operation: str) -> None:
-    """A wrapper that overrides ``_call`` sees each operation once, before the wrapped store."""
+    """A wrapper that overrides ``perform`` sees each operation once, before the wrapped store."""
     inner = RecordingStore()
 
     class Refusing(WrapperStore):
-        def _call(self, name: str, *args: Any) -> Any:
+        def perform(self, name: str, *args: Any) -> Any:
             raise StoreError(f"{name} is refused")
 
     with pytest.raises(StoreError, match=f"^{operation} is refused"):
-        getattr(Refusing(inner), operation)(*OPERATIONS[operation])
+        getattr(Refusing(inner), operation)(*ARGUMENTS[operation])
     assert inner.names == []
 
 
@@ -194,12 +220,12 @@ def test_a_wrapper_that_overrides_one_operation_changes_those_with_the_same_effe
 
     kind = type("Refusing", (WrapperStore,), {basis: refuse})
     with pytest.raises(StoreError, match="refused"):
-        getattr(kind(MemoryStore()), operation)(*OPERATIONS[operation])
+        getattr(kind(MemoryStore()), operation)(*ARGUMENTS[operation])
 
 
 @pytest.mark.parametrize(
     "operation",
-    sorted(set(OPERATIONS) - set(COMPOSITIONS) | {"get_into", "version", "delete_prefix", "move_prefix"}),
+    sorted(set(ARGUMENTS) - set(COMPOSITIONS) | {"get_into", "version", "delete_prefix", "move_prefix"}),
 )
 def test_an_operation_is_announced_before_it_is_delegated(operation: str) -> None:
     inner = MemoryStore({"a/b": b"1"})
@@ -212,10 +238,10 @@ def test_an_operation_is_announced_before_it_is_delegated(operation: str) -> Non
     store = FailingStore(inner, fail)
     if operation in OBSERVED:
         with pytest.raises(StoreError, match="refused"):
-            getattr(store, operation)(*OPERATIONS[operation])
-        assert announced == [(operation, OPERATIONS[operation][0])]
+            getattr(store, operation)(*ARGUMENTS[operation])
+        assert announced == [(operation, ARGUMENTS[operation][0])]
     else:
-        getattr(store, operation)(*OPERATIONS[operation])
+        getattr(store, operation)(*ARGUMENTS[operation])
         assert announced == []
     assert inner.values == {"a/b": b"1"}
 

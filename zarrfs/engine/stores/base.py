@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import errno
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from zarrfs.errors import KeyNameError, ReadOnlyError, StoreError
 
 __all__ = [
     "DOCUMENT_NAMES",
     "IMMUTABLE",
+    "OPERATIONS",
     "Buffer",
     "ByteRange",
     "Listing",
+    "Operation",
     "Store",
     "StoredValue",
     "Usage",
@@ -79,6 +81,54 @@ class Usage(NamedTuple):
     keys: int
     nbytes: int
     modified: float | None
+
+
+class Operation(NamedTuple):
+    """What an operation of a store is, for wrappers that treat all operations alike.
+
+    Attributes:
+        names: what the operation is given: the key that is its first argument, the list of keys that is its first
+            argument, or prefixes, which all of its arguments are. None: it concerns the whole store.
+        changes: whether it changes what is stored.
+    """
+
+    names: Literal["key", "keys", "prefixes"] | None
+    changes: bool = False
+
+    def translated(
+        self, args: tuple[Any, ...], key: Callable[[str], str], prefix: Callable[[str], str]
+    ) -> tuple[Any, ...]:
+        """Return the arguments with other keys and prefixes."""
+        match self.names:
+            case "key":
+                return key(args[0]), *args[1:]
+            case "keys":
+                return [key(each) for each in args[0]], *args[1:]
+            case "prefixes":
+                return tuple(map(prefix, args))
+        return args
+
+    def changed_keys(self, args: tuple[Any, ...]) -> Sequence[str] | None:
+        """Return the keys that the operation changes. None: those below prefixes, which the arguments do not list."""
+        if not self.changes or self.names is None:
+            return ()
+        if self.names == "prefixes":
+            return None
+        return args[0] if self.names == "keys" else args[:1]
+
+
+OPERATIONS: Mapping[str, Operation] = {
+    **dict.fromkeys(("get", "get_within", "get_ranges", "get_into"), Operation("key")),
+    **dict.fromkeys(("size", "stamp", "version", "exists", "is_irregular"), Operation("key")),
+    **dict.fromkeys(("list_dir", "list_prefix", "is_empty", "listing_stamp", "usage"), Operation("prefixes")),
+    "missing_container": Operation(None),
+    "lock": Operation("key"),
+    **dict.fromkeys(("set", "set_parts", "delete"), Operation("key", changes=True)),
+    "delete_keys": Operation("keys", changes=True),
+    **dict.fromkeys(("delete_prefix", "move_prefix"), Operation("prefixes", changes=True)),
+    **dict.fromkeys(("flush", "clean"), Operation(None, changes=True)),
+}
+"""The operations of a store that wrappers pass on, by the names of the methods of ``Store``."""
 
 
 class ValueTooLargeError(Exception):

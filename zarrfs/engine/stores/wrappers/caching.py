@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
-from zarrfs.engine.stores.base import DOCUMENT_NAMES, Buffer, ByteRange, Listing, Store
+from zarrfs.engine.stores.base import DOCUMENT_NAMES, OPERATIONS, Buffer, ByteRange, Listing, Store
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 
 __all__ = ["LRUStore", "MetadataCacheStore"]
@@ -26,17 +26,13 @@ class _InvalidatingStore(WrapperStore):
     def _invalidate(self, key: str | None) -> None:
         """Remove what a change of one key, or of any keys if None, makes invalid."""
 
-    def _call(self, name: str, *args: Any) -> Any:
+    def perform(self, name: str, *args: Any) -> Any:
         try:
-            return super()._call(name, *args)
+            return super().perform(name, *args)
         finally:
-            if name in ("set", "set_parts", "delete"):
-                self._invalidate(args[0])
-            elif name == "delete_keys":
-                for key in args[0]:
-                    self._invalidate(key)
-            elif name in ("delete_prefix", "move_prefix"):
-                self._invalidate(None)
+            changed = OPERATIONS[name].changed_keys(args)
+            for key in (None,) if changed is None else changed:
+                self._invalidate(key)
 
 
 class LRUStore(_InvalidatingStore):

@@ -22,5 +22,5 @@ class ClosedStore(DelegatingStore):
     def url(self) -> str:
         return self._url
 
-    def _call(self, name: str, *args: Any) -> NoReturn:
+    def perform(self, name: str, *args: Any) -> NoReturn:
         raise StoreError(f"{self._url} was closed; open it again to use it")

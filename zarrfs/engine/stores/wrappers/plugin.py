@@ -33,7 +33,7 @@ class PluginStore(WrapperStore):
                 getattr(error, "errno", None),
             ) from error
 
-    def _call(self, name: str, *args: Any) -> Any:
+    def perform(self, name: str, *args: Any) -> Any:
         return self._convert(lambda: self._complete(name, args))
 
     def close(self) -> None:

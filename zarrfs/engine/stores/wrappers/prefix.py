@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from zarrfs.engine.stores.base import Store, check_key
+from zarrfs.engine.stores.base import OPERATIONS, Store, check_key
 from zarrfs.engine.stores.wrappers.wrapper import DelegatingStore
 
 __all__ = ["PrefixStore"]
-
-PREFIX_OPERATIONS = (
-    "list_dir",
-    "list_prefix",
-    "is_empty",
-    "listing_stamp",
-    "usage",
-    "delete_prefix",
-    "move_prefix",
-)
-"""Operations whose arguments are prefixes."""
 
 
 class PrefixStore(DelegatingStore):
@@ -51,15 +40,10 @@ class PrefixStore(DelegatingStore):
         self._check_open()
         return f"{self.prefix}/{prefix}" if prefix else self.prefix
 
-    def _call(self, name: str, *args: Any) -> Any:
+    def perform(self, name: str, *args: Any) -> Any:
         if name == "clean":
             return []  # the temporary files belong to the whole store
-        if name in PREFIX_OPERATIONS:
-            args = tuple(self._full_prefix(prefix) for prefix in args)
-        elif name == "delete_keys":
-            args = ([self._full_key(key) for key in args[0]],)
-        elif args:
-            args = (self._full_key(args[0]), *args[1:])
+        args = OPERATIONS[name].translated(args, self._full_key, self._full_prefix)
         result = getattr(self.store, name)(*args)
         if name == "list_prefix":
             prefix_length = len(self.prefix) + 1

@@ -60,7 +60,7 @@ class RetryStore(WrapperStore):
                 self._sleep(delay)
         raise StoreError(f"{self.url}: attempts must be at least 1, found {self.attempts}")
 
-    def _call(self, name: str, *args: Any) -> Any:
+    def perform(self, name: str, *args: Any) -> Any:
         if name in NOT_RETRIED:
-            return super()._call(name, *args)
+            return super().perform(name, *args)
         return self._retry(lambda: self._complete(name, args))

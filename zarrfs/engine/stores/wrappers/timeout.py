@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar, cast
 
-from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.base import OPERATIONS, Store
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import ServerError, StoreError
 from zarrfs.logs import logger
@@ -52,9 +52,6 @@ VALUE_OPERATIONS = {
     "exists": "exists",
 }
 """Operations on one key whose results are remembered for metadata documents -> the name of the remembered result."""
-
-CHANGES = ("set", "set_parts", "delete", "delete_keys", "delete_prefix", "move_prefix", "flush")
-"""Operations that are never answered by the failure of an earlier one."""
 
 
 class _Task:
@@ -309,17 +306,18 @@ class TimeoutStore(WrapperStore):
 
     # -- operations --------------------------------------------------------------------------------------------
 
-    def _call(self, name: str, *args: Any) -> Any:
+    def perform(self, name: str, *args: Any) -> Any:
         if name in LOCAL_OPERATIONS:
-            return super()._call(name, *args)
-        key = args[0] if args and isinstance(args[0], str) else ""
+            return super().perform(name, *args)
+        operation = OPERATIONS[name]
+        key = args[0] if operation.names in ("key", "prefixes") else ""
         # The caller may change its buffers when the operation has been given up.
         if name == "set":
             args = key, bytes(args[1])
         elif name == "set_parts":
             args = key, [bytes(part) for part in args[1]]
 
-        def perform() -> Any:
+        def request() -> Any:
             return self._complete(name, args)
 
         if name == "list_dir" or (name in VALUE_OPERATIONS and self._is_metadata(key)):
@@ -327,8 +325,9 @@ class TimeoutStore(WrapperStore):
             if name == "get_ranges":
                 # Documents are read as one range, whose length limits their size.
                 result_name = f"{name} {list(args[1])}"
-            return self._call_remembering(result_name, key, perform)
-        return self._limit(perform, key) if name in CHANGES else self._read(perform, key)
+            return self._call_remembering(result_name, key, request)
+        # A change is never answered by the failure of an earlier operation.
+        return self._limit(request, key) if operation.changes else self._read(request, key)
 
     def get_into(self, key: str, out: memoryview) -> int | None:
         # An operation that is given up must not write to the memory of the caller later.

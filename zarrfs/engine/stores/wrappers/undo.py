@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.base import OPERATIONS, Store
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 
 __all__ = ["UndoStore"]
@@ -32,13 +32,10 @@ class UndoStore(WrapperStore):
         with self._lock:
             self._old_values.setdefault(key, None if value is None else bytes(value))
 
-    def _call(self, name: str, *args: Any) -> Any:
-        if name in ("set", "set_parts", "delete"):
-            self._save_old_value(args[0])
-        elif name == "delete_keys":
-            for key in args[0]:
-                self._save_old_value(key)
-        return super()._call(name, *args)
+    def perform(self, name: str, *args: Any) -> Any:
+        for key in OPERATIONS[name].changed_keys(args) or ():
+            self._save_old_value(key)
+        return super().perform(name, *args)
 
     def delete_prefix(self, prefix: str) -> None:
         Store.delete_prefix(self, prefix)

@@ -1,10 +1,10 @@
 """The base classes of wrapper stores, and a read-only wrapper.
 
-Each operation of a wrapper passes through the method ``_call`` of its class. An operation that is added to ``Store`` is
-added to ``DelegatingStore``, and all wrappers then treat it.
+Each operation of a wrapper passes through the method ``perform`` of its class. An operation that is added to ``Store``
+is added to its table ``OPERATIONS`` and to ``DelegatingStore``, and all wrappers then treat it.
 """
 
-# The results of ``_call`` have the types of the operations.
+# The results of ``perform`` have the types of the operations.
 # mypy: no-warn-return-any
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ REFUSED = {
     "delete_keys": "deleting {!r}",
     "move_prefix": "moving the keys below {!r}",
 }
-"""Operations that a read-only store refuses -> what the message states."""
+"""The operations that change keys -> what the message of a read-only store states."""
 
 
 class DelegatingStore(Store):
-    """Passes each operation to the method ``_call``, with its name and its arguments."""
+    """Passes each operation to the method ``perform``, with its name and its arguments."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -63,87 +63,97 @@ class DelegatingStore(Store):
         self.is_remote = store.is_remote
 
     @abstractmethod
-    def _call(self, name: str, *args: Any) -> Any:
-        """Return the result of the operation ``name``."""
+    def perform(self, name: str, *args: Any) -> Any:
+        """Return the result of an operation: the name of a method of ``Store``, and its arguments in their order.
+        ``OPERATIONS`` states for each name which arguments are keys or prefixes, and whether it changes anything.
+        """
 
     def get(self, key: str) -> Buffer | None:
-        return self._call("get", key)
+        return self.perform("get", key)
 
     def get_within(self, key: str, max_nbytes: int | None) -> Buffer | None:
-        return self._call("get_within", key, max_nbytes)
+        return self.perform("get_within", key, max_nbytes)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        return self._call("get_ranges", key, ranges)
+        return self.perform("get_ranges", key, ranges)
 
     def get_into(self, key: str, out: memoryview) -> int | None:
-        return self._call("get_into", key, out)
+        return self.perform("get_into", key, out)
 
     def size(self, key: str) -> int | None:
-        return self._call("size", key)
+        return self.perform("size", key)
 
     def stamp(self, key: str) -> Hashable | None:
-        return self._call("stamp", key)
+        return self.perform("stamp", key)
 
     def version(self, key: str) -> Hashable | None:
-        return self._call("version", key)
+        return self.perform("version", key)
 
     def exists(self, key: str) -> bool:
-        return self._call("exists", key)
+        return self.perform("exists", key)
 
     def is_irregular(self, key: str) -> bool:
-        return self._call("is_irregular", key)
+        return self.perform("is_irregular", key)
 
     def list_dir(self, prefix: str = "") -> Listing:
-        return self._call("list_dir", prefix)
+        return self.perform("list_dir", prefix)
 
     def list_prefix(self, prefix: str = "") -> Iterator[str]:
-        return self._call("list_prefix", prefix)
+        return self.perform("list_prefix", prefix)
 
     def is_empty(self, prefix: str = "") -> bool:
-        return self._call("is_empty", prefix)
+        return self.perform("is_empty", prefix)
 
     def listing_stamp(self, prefix: str = "") -> Hashable | None:
-        return self._call("listing_stamp", prefix)
+        return self.perform("listing_stamp", prefix)
 
     def missing_container(self) -> str | None:
-        return self._call("missing_container")
+        return self.perform("missing_container")
 
     def usage(self, prefix: str = "") -> Usage:
-        return self._call("usage", prefix)
+        return self.perform("usage", prefix)
 
     def set(self, key: str, value: Buffer) -> None:
-        self._call("set", key, value)
+        self.perform("set", key, value)
 
     def set_parts(self, key: str, parts: Sequence[Buffer]) -> None:
-        self._call("set_parts", key, parts)
+        self.perform("set_parts", key, parts)
 
     def delete(self, key: str) -> None:
-        self._call("delete", key)
+        self.perform("delete", key)
 
     def delete_prefix(self, prefix: str) -> None:
-        self._call("delete_prefix", prefix)
+        self.perform("delete_prefix", prefix)
 
     def delete_keys(self, keys: Sequence[str]) -> None:
-        self._call("delete_keys", keys)
+        self.perform("delete_keys", keys)
 
     def move_prefix(self, prefix: str, target: str) -> None:
-        self._call("move_prefix", prefix, target)
+        self.perform("move_prefix", prefix, target)
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
-        return self._call("lock", key)
+        return self.perform("lock", key)
 
     def flush(self) -> None:
-        self._call("flush")
+        self.perform("flush")
 
     def clean(self, *, dry_run: bool = False) -> list[str]:
-        return self._call("clean", dry_run)
+        return self.perform("clean", dry_run)
 
 
 class WrapperStore(DelegatingStore):
     """Delegates all operations to another store, which it owns. The base class of wrapper stores.
 
-    A subclass overrides ``_call``, through which each operation passes, or single operations. Values that are opened
-    with ``open_value`` and read in parts use the operations of the wrapper. A wrapper does not prefetch.
+    A subclass overrides ``perform``, through which each operation passes, or single operations. ``perform`` can be
+    called by several threads. Values that are opened with ``open_value`` and read in parts use the operations of the
+    wrapper. A wrapper does not prefetch. ``store`` is the other store.
+
+    Example, which prints the operations::
+
+        class PrintingStore(WrapperStore):
+            def perform(self, name, *args):
+                print(name, *args[:1])
+                return super().perform(name, *args)
     """
 
     def __init__(self, store: Store) -> None:
@@ -162,7 +172,7 @@ class WrapperStore(DelegatingStore):
         self.store.limit_requests(count)
         self.concurrency = self.store.concurrency
 
-    def _call(self, name: str, *args: Any) -> Any:
+    def perform(self, name: str, *args: Any) -> Any:
         """Return the result of the operation ``name`` of the other store. All operations pass through this method."""
         if name == "clean":
             return self.store.clean(dry_run=args[0])
@@ -172,7 +182,7 @@ class WrapperStore(DelegatingStore):
         """Return the result of an operation that has ended. The keys of ``list_prefix`` are collected first: after a
         failure the keys that were already yielded would be repeated.
         """
-        result = WrapperStore._call(self, name, *args)
+        result = WrapperStore.perform(self, name, *args)
         return iter(list(result)) if name == "list_prefix" else result
 
     def close(self) -> None:
@@ -194,7 +204,7 @@ class ReadOnlyStore(WrapperStore):
         super().__init__(store)
         self.read_only = True
 
-    def _call(self, name: str, *args: Any) -> Any:
+    def perform(self, name: str, *args: Any) -> Any:
         if name in REFUSED:
             raise self._read_only_error(REFUSED[name].format(args[0]))
-        return super()._call(name, *args)
+        return super().perform(name, *args)
