@@ -50,6 +50,34 @@ def test_what_was_cut_off_reads_as_the_fill_value(
         np.testing.assert_array_equal(one[...], expected)
 
 
+class LockRecordingStore(CountingStore):
+    """Records the keys that are locked."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryStore())
+        self.locked: list[str] = []
+
+    def lock(self, key: str) -> Any:
+        self.locked.append(key)
+        return super().lock(key)
+
+
+@pytest.mark.parametrize("shards", [None, (6, 8)])
+def test_a_chunk_that_is_divided_along_two_dimensions_is_locked_and_written_once(shards: Any) -> None:
+    store = LockRecordingStore()
+    array = zarrfs.create_array(store, data=VALUES, chunks=(3, 4), shards=shards)
+    store.locked.clear()
+    store.reset()
+    array.resize((7, 5))
+    chunks = [key for key in store.locked if key.startswith("c/")]
+    assert len(chunks) == len(set(chunks)) == (2 if shards else 4)
+    assert store.calls["set"] == len(chunks) + 1  # and the document
+    array.resize((12, 10))
+    expected: Data = np.zeros_like(VALUES)
+    expected[:7, :5] = VALUES[:7, :5]
+    np.testing.assert_array_equal(array[...], expected)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_append_after_shrinking_adds_to_cleared_chunks(layout: str) -> None:
     array = make(layout)

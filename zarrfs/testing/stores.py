@@ -33,6 +33,10 @@ class ObservedStore(WrapperStore):
             self._before(name, args[0])
         return super().perform(name, *args)
 
+    def create(self, key: str, parts: Sequence[Buffer]) -> None:
+        self._before("set", key)
+        self.store.create(key, parts)
+
     get_within = Store.get_within
     exists = Store.exists
     listing_stamp = Store.listing_stamp
@@ -88,8 +92,15 @@ class CountingStore(ObservedStore):
 
     def set(self, key: str, value: Buffer) -> None:
         super().set(key, value)
+        self._count_written(value)
+
+    def create(self, key: str, parts: Sequence[Buffer]) -> None:
+        super().create(key, parts)
+        self._count_written(*parts)
+
+    def _count_written(self, *parts: Buffer) -> None:
         with self._lock:
-            self.bytes_written += memoryview(value).nbytes
+            self.bytes_written += sum(memoryview(part).nbytes for part in parts)
 
 
 class LatencyStore(ObservedStore):

@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +18,20 @@ import pytest
 
 import zarrfs
 from zarrfs.engine.stores import locks
-from zarrfs.engine.stores.base import ByteRange
+from zarrfs.engine.stores.base import ByteRange, Store, ValueCreatedError
 from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.local.temporary import TemporaryStore
 from zarrfs.engine.stores.locations import open_store
 from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
-from zarrfs.engine.stores.wrappers.synchronizers import ProcessSynchronizer
+from zarrfs.engine.stores.wrappers.caching import LRUStore, MetadataCacheStore
+from zarrfs.engine.stores.wrappers.prefix import PrefixStore
+from zarrfs.engine.stores.wrappers.synchronizers import (
+    ProcessSynchronizer,
+    SynchronizedStore,
+    ThreadSynchronizer,
+)
 from zarrfs.errors import LocationError, ReadOnlyError, StoreError
+from zarrfs.testing import CountingStore
 
 
 def test_a_failed_write_leaves_the_old_value_and_no_temporary_file(
@@ -330,6 +338,46 @@ def test_documents_are_locked_and_chunks_are_not(tmp_path: Path) -> None:
     with store.lock("c/0/0"), store.lock("missing/zarr.json"):
         assert not is_locked(tmp_path)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        lambda store: store,
+        lambda store: PrefixStore(store, "p"),
+        lambda store: LRUStore(store, 100),
+        lambda store: MetadataCacheStore(store, 1),
+        lambda store: SynchronizedStore(store, ThreadSynchronizer()),
+        CountingStore,
+    ],
+)
+def test_the_holder_of_the_lock_of_a_missing_value_does_not_replace_it(
+    wrapper: Callable[[Store], Store], tmp_path: Path
+) -> None:
+    """Another process creates the value meanwhile."""
+    store, other = wrapper(LocalStore(tmp_path)), wrapper(LocalStore(tmp_path))
+    with store.lock("c/0") as is_missing:
+        assert is_missing
+        other.set("c/0", b"other")
+        with pytest.raises(ValueCreatedError):
+            store.create("c/0", [b"o", b"wn"])
+    with store.lock("c/0") as is_missing:
+        assert not is_missing
+    assert store.get("c/0") == b"other"
+    with store.lock("c/1") as is_missing:
+        assert is_missing
+        store.create("c/1", [b"o", b"wn"])
+    assert store.get("c/1") == b"own"
+
+
+def test_a_value_that_another_thread_has_locked_can_be_written(tmp_path: Path) -> None:
+    """The lock of a missing value concerns its holder only."""
+    store = LocalStore(tmp_path)
+    with store.lock("c/0"):
+        store.set("c/0", b"1")
+        store.set("c/0", b"2")
+        store.delete("c/0")
+    assert store.get("c/0") is None
 
 
 def test_a_forked_process_does_not_hold_the_locks_of_its_parent(tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "usage": ("a",),
     "set": ("a/b", b"2"),
     "set_parts": ("a/b", [b"2"]),
+    "create": ("a/new", [b"2"]),
     "delete": ("a/b",),
     "delete_prefix": ("a",),
     "delete_keys": (["a/b"],),
@@ -88,6 +89,7 @@ COMPOSITIONS = {
     "version": "stamp",
     "exists": "size",
     "set_parts": "set",
+    "create": "set",
     "delete_keys": "delete",
     "delete_prefix": "list_prefix",
     "move_prefix": "list_prefix",
@@ -188,6 +190,7 @@ def test_changed_keys_are_those_of_the_arguments() -> None:
     changed = {name: OPERATIONS[name].changed_keys(ARGUMENTS[name]) for name in ARGUMENTS}
     assert {name: keys for name, keys in changed.items() if keys != ()} == {
         **dict.fromkeys(("set", "set_parts", "delete"), ("a/b",)),
+        "create": ("a/new",),
         "delete_keys": ["a/b"],
         "delete_prefix": None,
         "move_prefix": None,
@@ -210,7 +213,13 @@ def test_every_operation_passes_through_one_method(operation: str) -> None:
 
 @pytest.mark.parametrize(
     ("basis", "operation"),
-    [("get", "get_within"), ("size", "exists"), ("set", "set_parts"), ("delete", "delete_keys")],
+    [
+        ("get", "get_within"),
+        ("size", "exists"),
+        ("set", "set_parts"),
+        ("set", "create"),
+        ("delete", "delete_keys"),
+    ],
 )
 def test_a_wrapper_that_overrides_one_operation_changes_those_with_the_same_effect(
     basis: str, operation: str

@@ -123,7 +123,7 @@ OPERATIONS: Mapping[str, Operation] = {
     **dict.fromkeys(("list_dir", "list_prefix", "is_empty", "listing_stamp", "usage"), Operation("prefixes")),
     "missing_container": Operation(None),
     "lock": Operation("key"),
-    **dict.fromkeys(("set", "set_parts", "delete"), Operation("key", changes=True)),
+    **dict.fromkeys(("set", "set_parts", "create", "delete"), Operation("key", changes=True)),
     "delete_keys": Operation("keys", changes=True),
     **dict.fromkeys(("delete_prefix", "move_prefix"), Operation("prefixes", changes=True)),
     **dict.fromkeys(("flush", "clean"), Operation(None, changes=True)),
@@ -140,7 +140,7 @@ class ValueTooLargeError(Exception):
 
 
 class ValueCreatedError(Exception):
-    """Another process has created a value that was missing when it was locked. Internal; see ``Store.lock``."""
+    """Another process has created a value that was missing when it was locked. Internal; see ``Store.create``."""
 
 
 class StoredValue:
@@ -411,6 +411,16 @@ class Store(ABC):
         """Store the concatenated parts as one value, as ``set`` does. Some stores override this to avoid the copy."""
         self.set(key, b"".join(parts))
 
+    def create(self, key: str, parts: Sequence[Buffer]) -> None:
+        """Store the concatenated parts as ``set`` does, if the key is missing. Otherwise raise ValueCreatedError.
+
+        Only the holder of a lock that is not held calls this; see ``lock``. A store with such locks overrides this and
+        excludes other processes. The default looks before it writes.
+        """
+        if self.exists(key):
+            raise ValueCreatedError(f"{self.url}/{key}")
+        self.set_parts(key, parts)
+
     def delete(self, key: str) -> None:
         """Delete the key. Deleting a missing key does nothing."""
         raise self._read_only_error(f"deleting {key!r}")
@@ -445,9 +455,10 @@ class Store(ABC):
     def lock(self, key: str) -> AbstractContextManager[Any]:
         """Return a context manager that excludes other processes while a value is read and then written.
 
-        A directory can lock only a file that exists. If the value was missing, ``set`` raises ValueCreatedError for it
-        when another process has created it meanwhile; the caller then locks and reads it again. The default does
-        nothing. The callers of a store synchronize threads.
+        A directory can lock only a file that exists. If the value is missing and cannot be locked, the value of the
+        context manager is True: the caller then writes it with ``create``, does not delete it, and locks and reads it
+        again if another process has created it. Otherwise it is False or None. The default does nothing. The callers
+        of a store synchronize threads.
         """
         return nullcontext()
 

@@ -107,15 +107,15 @@ def _locked_descriptor(fd: int) -> Iterator[None]:
 
 @contextmanager
 def locked_file(path: str, open_file: Callable[[], int]) -> Iterator[bool]:
-    """Hold the lock of the file at ``path``. The value is False if it is missing and there is nothing to lock.
+    """Hold the lock of the file at ``path``. The value is True if it is missing, so that there is nothing to lock.
 
     Only the holder replaces or deletes the file, and nobody replaces a file that was missing (see
-    ``local_files.create_file``). Waits without a time limit. ``open_file`` returns a descriptor for reading, which this
+    ``local.files.create_file``). Waits without a time limit. ``open_file`` returns a descriptor for reading, which this
     function closes, or raises OSError. What cannot be opened or is no regular file is not locked.
     """
     fd, is_missing = _lock_file(path, open_file)
     try:
-        yield not is_missing
+        yield is_missing
     finally:
         if fd is not None:
             # Unlocked explicitly: a process that was forked in between has the file open too.

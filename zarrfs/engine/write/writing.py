@@ -11,9 +11,8 @@ another process may have made the array larger.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -101,23 +100,24 @@ def writing_threads(storage: ArrayContext) -> int:
 def clear_regions(
     storage: ArrayContext, coords: tuple[int, ...], regions: Iterable[Region], write_empty: bool = False
 ) -> None:
-    """Set the elements of regions of a stored chunk to the fill value. A missing chunk stays missing.
+    """Set the elements of regions of a stored chunk to the fill value. A missing chunk stays missing. The chunk is
+    locked, read and written once.
 
     The regions may extend beyond the array, up to the shape of the chunk. Raises ChunkEncodeError, ChunkDecodeError for
     the old data, and StoreError.
     """
     pipeline = storage.pipeline_of(coords)
+    if not storage.store.exists(storage.key(coords)):
+        return
     fill = _filled(storage, ())
-    for region in regions:
-        if not storage.store.exists(storage.key(coords)):
-            return
-        values = np.broadcast_to(fill, [part.stop - part.start for part in region])
-        projection = ChunkProjection(coords, region, None, (Ellipsis,), False)
-        replace_chunk(
-            storage,
-            coords,
-            partial(_update, storage, pipeline, projection, values, write_empty, only_stored=True),
+    changes = [
+        (
+            ChunkProjection(coords, region, None, (Ellipsis,), False),
+            np.broadcast_to(fill, [part.stop - part.start for part in region]),
         )
+        for region in regions
+    ]
+    replace_chunk(storage, coords, lambda: _update(storage, pipeline, changes, write_empty, only_stored=True))
 
 
 def replace_chunk(storage: ArrayContext, coords: tuple[int, ...], encode: Callable[[], Parts | None]) -> None:
@@ -130,8 +130,8 @@ def replace_chunk(storage: ArrayContext, coords: tuple[int, ...], encode: Callab
     with storage.lock(coords):
         while True:
             try:
-                with storage.store.lock(key):
-                    _store_chunk(storage, coords, key, encode())
+                with storage.store.lock(key) as is_missing:
+                    _store_chunk(storage, coords, key, encode(), bool(is_missing))
                     return
             except ValueCreatedError:
                 continue
@@ -151,7 +151,7 @@ def _encoded(
         return encode_chunk(storage, pipeline, np.asarray(values, storage.dtype), write_empty)
     try:
         if storage.store.synchronized or not projection.whole:
-            return _update(storage, pipeline, projection, values, write_empty)
+            return _update(storage, pipeline, [(projection, values)], write_empty)
     except ChunkDecodeError:
         # All elements of the array that are in the broken chunk are written.
         if not projection.whole:
@@ -162,9 +162,15 @@ def _encoded(
     return encode_chunk(storage, pipeline, chunk, write_empty)
 
 
-def _store_chunk(storage: ArrayContext, coords: tuple[int, ...], key: str, data: Parts | None) -> None:
+def _store_chunk(
+    storage: ArrayContext, coords: tuple[int, ...], key: str, data: Parts | None, is_missing: bool
+) -> None:
+    """Store or delete a chunk. ``is_missing`` is the value of its lock."""
     if data is None:
-        storage.store.delete(key)
+        if not is_missing:  # otherwise another process may have created it
+            storage.store.delete(key)
+    elif is_missing:
+        storage.store.create(key, data)
     elif len(data) > 1:
         storage.store.set_parts(key, data)
     else:
@@ -184,28 +190,32 @@ def encode_chunk(
 def _update(
     storage: ArrayContext,
     pipeline: CodecPipeline,
-    projection: ChunkProjection,
-    values: Array,
+    changes: Sequence[tuple[ChunkProjection, Array]],
     write_empty: bool,
     only_stored: bool = False,
 ) -> Parts | None:
-    """Read a chunk, assign ``values`` to the region of the projection, and return the chunk encoded again.
+    """Read a chunk, assign values to the regions of projections of this chunk, and return it encoded again.
 
     With ``only_stored`` the missing inner chunks of a shard stay missing.
     """
-    key = storage.key(projection.chunk_coords)
-    max_size = pipeline.chain.max_encoded_size
+    coords = changes[0][0].chunk_coords
     codec = pipeline.chain.codecs[0]
     if isinstance(codec, ShardingCodec) and len(pipeline.chain.codecs) == 1:
         try:
-            stored = storage.store.get_within(key, max_size)
-            return _update_shard(
-                storage, pipeline, codec, projection, values, stored, write_empty, only_stored
-            )
+            stored = storage.store.get_within(storage.key(coords), pipeline.chain.max_encoded_size)
+            parts: Parts | None = None
+            for number, (projection, values) in enumerate(changes):
+                if number:
+                    stored = None if parts is None else b"".join(parts)
+                parts = _update_shard(
+                    storage, pipeline, codec, projection, values, stored, write_empty, only_stored
+                )
+            return parts
         except (CodecError, ValueTooLargeError) as error:
-            raise storage.decode_error(projection.chunk_coords, CodecError(str(error))) from error
-    chunk = read_chunk(storage, pipeline, projection.chunk_coords)
-    _assign(chunk, projection.chunk_region, projection.local, values)
+            raise storage.decode_error(coords, CodecError(str(error))) from error
+    chunk = read_chunk(storage, pipeline, coords)
+    for projection, values in changes:
+        _assign(chunk, projection.chunk_region, projection.local, values)
     return encode_chunk(storage, pipeline, chunk, write_empty)
 
 

@@ -20,7 +20,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -95,8 +95,6 @@ class LocalStore(Store):
         self.durable = durable
         self.allow_external = allow_external
         self._base = self.root.rstrip("/") + "/"
-        # The keys that were missing when they were locked.
-        self._missing: set[str] = set()
         self._url = Path(self.root).as_uri()
         self._links = LinkPolicy(self.root, allow_external)
         self._listing = DirectoryListing(self._links)
@@ -283,6 +281,20 @@ class LocalStore(Store):
         self.set_parts(key, (value,))
 
     def set_parts(self, key: str, parts: Sequence[Buffer]) -> None:
+        self._write(key, parts, replace_file)
+
+    def create(self, key: str, parts: Sequence[Buffer]) -> None:
+        try:
+            self._write(key, parts, create_file)
+        except StoreError as error:
+            if isinstance(error.__cause__, FileExistsError):
+                raise ValueCreatedError(key) from error
+            raise
+
+    def _write(
+        self, key: str, parts: Sequence[Buffer], write: Callable[[str, Sequence[Buffer], bool], None]
+    ) -> None:
+        """Write a file with ``write(path, parts, durable)``."""
         if self.read_only:
             raise self._read_only_error(f"writing {key!r}")
         self._check_open()
@@ -290,16 +302,9 @@ class LocalStore(Store):
         try:
             with suppress(FileNotFoundError):
                 self._links.check_directory(path.rpartition("/")[0])
-            if key in self._missing:
-                create_file(path, parts, self.durable)
-            else:
-                replace_file(path, parts, self.durable)
+            write(path, parts, self.durable)
         except StoreError:
             raise
-        except FileExistsError as error:
-            if key in self._missing:
-                raise ValueCreatedError(path) from error
-            raise StoreError(f"{path} cannot be written: {error.strerror}", error.errno) from error
         except RecursionError as error:  # os.makedirs recurses once for each new directory
             raise StoreError(
                 f"{path} cannot be written: it contains too many nested directories", errno.ENAMETOOLONG
@@ -311,8 +316,6 @@ class LocalStore(Store):
         if self.read_only:
             raise self._read_only_error(f"deleting {key!r}")
         path = self._path(check_key(key))
-        if key in self._missing:
-            return
         self._tree.unlink(path)
         self._tree.prune(os.path.dirname(path))
 
@@ -356,24 +359,13 @@ class LocalStore(Store):
 
     def lock(self, key: str) -> AbstractContextManager[Any]:
         """Return the lock of the file of a key. Of a metadata document, whose file can be missing, it is that of the
-        directory, which the same thread can hold several times.
+        directory, which the same thread can hold several times. A chunk that is missing is created with ``create``.
         """
         directory, _, name = key.rpartition("/")
         if name in DOCUMENT_NAMES:
             return locked_directory(lambda: self.open_directory(directory))
-        return self._locked_value(key, self._path(check_key(key)))
-
-    @contextmanager
-    def _locked_value(self, key: str, path: str) -> Iterator[None]:
-        with locked_file(path, lambda: self._links.open_file(path)) as exists:
-            if exists:
-                yield
-                return
-            self._missing.add(key)
-            try:
-                yield
-            finally:
-                self._missing.discard(key)
+        path = self._path(check_key(key))
+        return locked_file(path, lambda: self._links.open_file(path))
 
     def clean(self, *, dry_run: bool = False) -> list[str]:
         if self.read_only and not dry_run:

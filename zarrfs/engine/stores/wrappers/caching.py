@@ -118,11 +118,11 @@ class LRUStore(_InvalidatingStore):
         return super().size(key) if value is None else len(value)
 
     @contextmanager
-    def lock(self, key: str) -> Iterator[None]:
+    def lock(self, key: str) -> Iterator[Any]:
         # A value is modified under the lock. Another process may have written it after it was cached.
-        with self.store.lock(key):
+        with self.store.lock(key) as is_missing:
             self.invalidate(key)
-            yield
+            yield is_missing
 
     def _invalidate(self, key: str | None) -> None:
         self.invalidate(key)
@@ -199,12 +199,12 @@ class MetadataCacheStore(_InvalidatingStore):
     is_empty = WrapperStore.is_empty
 
     @contextmanager
-    def lock(self, key: str) -> Iterator[None]:
+    def lock(self, key: str) -> Iterator[Any]:
         # See LRUStore.lock. All documents are removed, because a node can have other documents than the locked one.
-        with self.store.lock(key):
+        with self.store.lock(key) as is_missing:
             if key.rpartition("/")[2] in DOCUMENT_NAMES:
                 self.invalidate()
-            yield
+            yield is_missing
 
     def _invalidate(self, key: str | None) -> None:
         if key is None:

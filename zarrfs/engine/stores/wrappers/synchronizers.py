@@ -113,7 +113,7 @@ class SynchronizedStore(WrapperStore):
         self.synchronized = True
 
     @contextmanager
-    def lock(self, key: str) -> Iterator[None]:
+    def lock(self, key: str) -> Iterator[Any]:
         # In this order, because the lock of the store can be one for several keys.
-        with self.store.lock(key), self.synchronizer.lock(key):
-            yield
+        with self.store.lock(key) as is_missing, self.synchronizer.lock(key):
+            yield is_missing

@@ -314,7 +314,7 @@ class TimeoutStore(WrapperStore):
         # The caller may change its buffers when the operation has been given up.
         if name == "set":
             args = key, bytes(args[1])
-        elif name == "set_parts":
+        elif name in ("set_parts", "create"):
             args = key, [bytes(part) for part in args[1]]
 
         def request() -> Any:

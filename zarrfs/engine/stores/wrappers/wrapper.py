@@ -24,6 +24,7 @@ COMPOSED = {
     "is_empty": "list_dir",
     "listing_stamp": "list_dir",
     "set_parts": "set",
+    "create": "set",
     "delete_keys": "delete",
 }
 """Operation -> the operation that states or does the same in another form. A class that overrides only the second one
@@ -33,6 +34,7 @@ changes both.
 REFUSED = {
     "set": "writing {!r}",
     "set_parts": "writing {!r}",
+    "create": "writing {!r}",
     "delete": "deleting {!r}",
     "delete_prefix": "deleting the keys below {!r}",
     "delete_keys": "deleting {!r}",
@@ -118,6 +120,9 @@ class DelegatingStore(Store):
 
     def set_parts(self, key: str, parts: Sequence[Buffer]) -> None:
         self.perform("set_parts", key, parts)
+
+    def create(self, key: str, parts: Sequence[Buffer]) -> None:
+        self.perform("create", key, parts)
 
     def delete(self, key: str) -> None:
         self.perform("delete", key)
