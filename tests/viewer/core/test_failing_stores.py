@@ -76,7 +76,7 @@ def test_a_corrupt_chunk_is_reported_and_the_others_are_drawn(tmp_path: Path, pa
     with_data(LocalStore(str(tmp_path / "a.zarr")))
     (tmp_path / "a.zarr" / "c" / "1" / "2").write_bytes(b"nonsense")
     image, intent = image_and_intent(LocalStore(str(tmp_path / "a.zarr")))
-    frame = pane.settled(image, intent, whole(image, 128, 128))
+    frame = pane.finished(image, intent, whole(image, 128, 128))
     assert frame.finished
     assert not frame.complete
     assert frame.errors == tuple(pane.errors)
@@ -98,7 +98,7 @@ def test_a_corrupt_chunk_is_read_out_as_unreadable_and_not_as_zero(
     with_data(LocalStore(str(tmp_path / "a.zarr")))
     (tmp_path / "a.zarr" / "c" / "1" / "2").write_bytes(b"nonsense")
     image, intent = image_and_intent(LocalStore(str(tmp_path / "a.zarr")))
-    state = pane.settled(image, intent, whole(image, 128, 128)).state
+    state = pane.finished(image, intent, whole(image, 128, 128)).state
     intact, corrupt = readout(state, streamer, 31, 64), readout(state, streamer, 32, 64)
     assert intact is not None
     assert corrupt is not None
@@ -158,7 +158,7 @@ def test_a_missing_chunk_is_drawn_as_the_fill_value_without_an_error(tmp_path: P
     with_data(LocalStore(str(tmp_path / "a.zarr")))
     (tmp_path / "a.zarr" / "c" / "1" / "2").unlink()
     image, intent = image_and_intent(LocalStore(str(tmp_path / "a.zarr")))
-    frame = pane.settled(image, intent, whole(image, 128, 128))
+    frame = pane.finished(image, intent, whole(image, 128, 128))
     assert frame.complete
     assert not pane.errors
     assert (frame.pixels[32:64, 64:96] == 0xFF000000).all()
@@ -175,7 +175,7 @@ def test_the_error_of_an_unavailable_store_is_reported_and_a_retry_reads_again(
 
     image, intent = image_and_intent(FailingStore(with_data(MemoryStore()), failure))
     unavailable.set()
-    frame = pane.settled(image, intent, whole(image, 128, 128))
+    frame = pane.finished(image, intent, whole(image, 128, 128))
     assert not frame.complete
     assert "the network is unreachable" in pane.errors[0].message
     assert pane.errors[0].failed == ((0, 0, 128, 128),)
@@ -194,7 +194,7 @@ def test_a_tile_with_a_repaired_chunk_is_drawn_completely_after_a_retry(
     valid_bytes = chunk.read_bytes()
     chunk.write_bytes(valid_bytes[:5])
     image, intent = image_and_intent(LocalStore(str(tmp_path / "a.zarr")))
-    assert not pane.settled(image, intent, whole(image, 128, 128)).complete
+    assert not pane.finished(image, intent, whole(image, 128, 128)).complete
     chunk.write_bytes(valid_bytes)
     pane.frames.clear()
     streamer.retry()

@@ -95,7 +95,7 @@ def test_a_large_plane_is_displayed_within_the_budget_of_the_cache() -> None:
     pane = Pane(streamer)
     image = large((20_000, 20_000))
     try:
-        frame = pane.settled(image, initial_intent(image), fit(300, 300, 20_000, 20_000))
+        frame = pane.finished(image, initial_intent(image), fit(300, 300, 20_000, 20_000))
         assert frame.complete
         assert frame.state.is_sampled
         assert streamer.memory.nbytes <= 1 << 20

@@ -40,7 +40,7 @@ from tests.viewer.core.doubles import FakeArray, array_image, open_pyramid, pyra
 def load(streamer: TileStreamer, state: DisplayState, requests: list[TileRequest] | None = None) -> None:
     """Read tiles of a state to the cache, by default the visible ones."""
     done = threading.Event()
-    stream = streamer.open(on_exact=lambda generation: done.set())
+    stream = streamer.open(on_finished=lambda generation: done.set())
     stream.show(state.images, list(state.tiles) if requests is None else requests)
     assert done.wait(TIMEOUT)
 

@@ -56,7 +56,7 @@ class Pane:
         assert frame is not None, "no frame satisfied the condition"
         return frame
 
-    def settled(self, image: Image, intent: DisplaySettings, viewport: Viewport, *overlays: Image) -> Frame:
+    def finished(self, image: Image, intent: DisplaySettings, viewport: Viewport, *overlays: Image) -> Frame:
         """Replace the display request and return its last frame."""
         self.frames.clear()
         self.pipeline.show(image, intent, viewport, overlays)
@@ -83,7 +83,7 @@ def test_a_settled_frame_is_the_composed_slice(pane: Pane) -> None:
     intent = initial_intent(image)
     for number in range(2):
         intent = with_channel(intent, number, limits=(1000.0, 50000.0))
-    frame = pane.settled(image, intent, whole(image, 80, 96))
+    frame = pane.finished(image, intent, whole(image, 80, 96))
     assert frame.complete
     assert frame.grid.shape == (96, 80)
     assert frame.grid.rect == (-0.5, -0.5, 95.5, 79.5)
@@ -94,10 +94,10 @@ def test_the_drawn_level_depends_on_the_zoom(pane: Pane) -> None:
     data = random_values((64, 64))
     image = open_pyramid(pyramid(data, "yx", levels=3, chunks=(16, 16)))
     intent = with_channel(initial_intent(image), 0, limits=(0.0, 65535.0))
-    out = pane.settled(image, intent, whole(image, 16, 16))
+    out = pane.finished(image, intent, whole(image, 16, 16))
     assert out.state.level == 2
     np.testing.assert_array_equal(out.pixels, compose([data[::4, ::4]], intent.channels))
-    close = pane.settled(image, intent, Viewport(64, 64, (31.5, 31.5), 8.0))
+    close = pane.finished(image, intent, Viewport(64, 64, (31.5, 31.5), 8.0))
     assert close.state.level == 0
     top, left = close.grid.top, close.grid.left
     rows, columns = close.grid.shape
@@ -110,7 +110,7 @@ def test_a_large_image_without_a_pyramid_is_drawn_with_a_stride(pane: Pane) -> N
     data = random_values((300, 400))
     image = array_image(data, (64, 64))
     intent = with_channel(initial_intent(image), 0, limits=(0.0, 65535.0))
-    frame = pane.settled(image, intent, whole(image, 100, 75))
+    frame = pane.finished(image, intent, whole(image, 100, 75))
     np.testing.assert_array_equal(frame.pixels, compose([data[::4, ::4].copy()], intent.channels))
 
 
@@ -124,7 +124,7 @@ def test_old_pixels_are_drawn_until_the_new_slice_is_read(pane: Pane) -> None:
     )
     intent = with_channel(with_position(initial_intent(image), 0, 0), 0, limits=(0.0, 255.0))
     viewport = whole(image, 32, 32)
-    first = pane.settled(image, intent, viewport)
+    first = pane.finished(image, intent, viewport)
     assert (first.pixels & 0xFF == 100).all()
     array.gate.clear()
     pane.frames.clear()
@@ -142,7 +142,7 @@ def test_a_broken_chunk_is_hatched_and_reported(pane: Pane) -> None:
     array: Any = image.levels[0].array
     array.broken = {(1, 2)}
     intent = with_channel(initial_intent(image), 0, limits=(0.0, 255.0))
-    frame = pane.settled(image, intent, whole(image, 64, 64))
+    frame = pane.finished(image, intent, whole(image, 64, 64))
     assert frame.finished
     assert (frame.pixels[:16] & 0xFF == 200).all()
     assert set(np.unique(frame.pixels[16:32, 32:48])) == {0xFF000000, 0xFF600060}
@@ -155,7 +155,7 @@ def test_a_frame_settles_if_all_tiles_fail(pane: Pane) -> None:
     image = array_image(random_values((32, 32)), (32, 32))
     array: Any = image.levels[0].array
     array.broken = {(0, 0)}
-    frame = pane.settled(image, initial_intent(image), whole(image, 32, 32))
+    frame = pane.finished(image, initial_intent(image), whole(image, 32, 32))
     assert not frame.complete
     assert set(np.unique(frame.pixels)) == {0xFF000000, 0xFF600060}
     assert pane.errors
@@ -167,7 +167,7 @@ def test_a_slab_is_projected(pane: Pane, mode: Any) -> None:
     image = array_image(data, (4, 16, 16), names="zyx")
     intent = with_channel(initial_intent(image), 0, limits=(0.0, 65535.0))
     intent = with_projection(with_position(intent, 0, 4), Projection(0, mode, 5))
-    frame = pane.settled(image, intent, whole(image, 40, 40))
+    frame = pane.finished(image, intent, whole(image, 40, 40))
     slab = data[2:7].max(0) if mode == "max" else data[2:7].mean(0).astype(np.float32)
     np.testing.assert_array_equal(frame.pixels, compose([slab], intent.channels))
 
@@ -187,7 +187,7 @@ def test_labels_are_drawn_at_their_physical_position(pane: Pane) -> None:
     overlay = open_pyramid(labels)
     intent = with_channel(initial_intent(image), 0, limits=(0.0, 255.0))
     intent = DisplaySettings(**{**intent.__dict__, "labels": (type(intent.labels[0])(opacity=1.0),)})
-    frame = pane.settled(image, intent, whole(image, 32, 32), overlay)
+    frame = pane.finished(image, intent, whole(image, 32, 32), overlay)
     red = frame.pixels == 0xFFFF0000
     # According to the scales, label pixel i has its centre on image pixel 2 i: it covers pixels 2 i - 1 and 2 i.
     expected = np.zeros((32, 32), bool)
@@ -200,11 +200,11 @@ def test_automatic_limits_are_reported_and_do_not_change_with_the_slice(pane: Pa
     data[1, 5, 5] = 65535
     image = array_image(data, (1, 32, 32), names="zyx")
     intent = initial_intent(image)
-    frame = pane.settled(image, intent, whole(image, 64, 64))
+    frame = pane.finished(image, intent, whole(image, 64, 64))
     limits = frame.channels[0].limits
     assert limits is not None
     assert 0 <= limits[0] < limits[1] < 1100
-    moved = pane.settled(image, with_position(intent, 0, 2), whole(image, 64, 64))
+    moved = pane.finished(image, with_position(intent, 0, 2), whole(image, 64, 64))
     assert moved.channels[0].limits == limits
 
 
@@ -226,9 +226,9 @@ def test_automatic_limits_come_from_the_displayed_level(pane: Pane) -> None:
 
 def test_a_cleared_pipeline_draws_the_same_request_again(pane: Pane) -> None:
     image = array_image(random_values((16, 16)))
-    pane.settled(image, initial_intent(image), whole(image, 16, 16))
+    pane.finished(image, initial_intent(image), whole(image, 16, 16))
     pane.pipeline.clear()
-    frame = pane.settled(image, initial_intent(image), whole(image, 16, 16))
+    frame = pane.finished(image, initial_intent(image), whole(image, 16, 16))
     assert frame.complete
 
 
@@ -237,7 +237,7 @@ def test_a_label_image_as_the_front_image_is_drawn_with_its_declared_colours(pan
     image = open_pyramid(
         pyramid(data, "yx", levels=1, image_label={"colors": [{"label-value": 9, "rgba": [1, 2, 3, 255]}]})
     )
-    frame = pane.settled(image, initial_intent(image), whole(image, 8, 8))
+    frame = pane.finished(image, initial_intent(image), whole(image, 8, 8))
     assert frame.pixels[1, 1] == 0xFF010203
     assert frame.pixels[0, 0] == 0
     assert len(np.unique(frame.pixels)) > 50
@@ -248,7 +248,7 @@ def test_an_image_whose_listed_labels_do_not_exist_is_drawn(pane: Pane) -> None:
     group["labels"] = FakeGroup({"labels": ["missing"]})
     image = open_pyramid(group)
     assert [entry.path for entry in image.labels] == ["labels/missing"]
-    assert pane.settled(image, initial_intent(image), whole(image, 30, 20)).complete
+    assert pane.finished(image, initial_intent(image), whole(image, 30, 20)).complete
 
 
 def slices(array: FakeArray) -> Image:
@@ -274,18 +274,18 @@ def test_tiles_are_prefetched_after_the_complete_frame(streamer: TileStreamer) -
     array = FakeArray(np.zeros((8, 32, 32), np.uint8), (1, 16, 16))
     image = slices(array)
     before: list[tuple[int, set[int]]] = []
-    settled = threading.Event()
+    finished = threading.Event()
 
     def on_frame(frame: Frame) -> None:
         memory = streamer.memory
         before.append((memory.queued + memory.running, planes_read(array)))
         if frame.finished:
-            settled.set()
+            finished.set()
 
     pipeline = ViewPipeline(streamer, on_frame=on_frame)
     intent = with_channel(with_position(initial_intent(image), 0, 3), 0, limits=(0.0, 255.0))
     pipeline.show(image, intent, whole(image, 32, 32))
-    assert settled.wait(TIMEOUT)
+    assert finished.wait(TIMEOUT)
     assert before[-1] == (0, {3})
     wait_for(lambda: planes_read(array) == {2, 3, 4})
     assert pipeline.close()

@@ -30,7 +30,7 @@ class Listener:
         self.stream: TileStream = streamer.open(
             on_tile=lambda key, generation: self._record(self.tiles, (key, generation)),
             on_error=lambda error, generation: self._record(self.errors, (error, generation)),
-            on_exact=lambda generation: self._record(self.complete, generation),
+            on_finished=lambda generation: self._record(self.complete, generation),
         )
 
     def _record(self, calls: list[Any], call: Any) -> None:
@@ -295,7 +295,7 @@ def test_a_callback_may_call_show(streamer: TileStreamer) -> None:
         else:
             done.set()
 
-    stream = streamer.open(on_exact=request_next)
+    stream = streamer.open(on_finished=request_next)
     stream.show([image], requests(image, 0))
     assert done.wait(TIMEOUT)
     assert read_planes(image) == [0, 1, 2, 3]

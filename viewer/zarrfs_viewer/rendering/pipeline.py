@@ -41,12 +41,12 @@ class _Changes:
     request: DisplayRequest | None = None
     is_cleared: bool = False
     has_new_tiles: bool = False
-    is_settled: bool = False
+    is_finished: bool = False
 
     @property
     def is_urgent(self) -> bool:
         """Whether a frame is drawn immediately."""
-        return self.is_cleared or self.is_settled or self.request is not None
+        return self.is_cleared or self.is_finished or self.request is not None
 
 
 class ViewPipeline:
@@ -83,9 +83,11 @@ class ViewPipeline:
         self._waiting_prefetch: Sequence[TileRequest] = ()
         self._prefetch_time: float | None = None
         self._has_drawn = False
-        self._settled_generation = 0
+        self._finished_generation = 0
         self._callback_lock = threading.RLock()
-        self._stream = streamer.open(on_tile=self._tile, on_error=self._error, on_exact=self._exact)
+        self._stream = streamer.open(
+            on_tile=self._tile, on_error=self._error, on_finished=self._finish_generation
+        )
         self._thread = threading.Thread(target=self._run, name="viewer-frames", daemon=True)
         self._thread.start()
 
@@ -130,10 +132,10 @@ class ViewPipeline:
             self._changes.has_new_tiles = True
             self._lock.notify()
 
-    def _exact(self, generation: int) -> None:
+    def _finish_generation(self, generation: int) -> None:
         with self._lock:
-            self._settled_generation = generation
-            self._changes.is_settled = True
+            self._finished_generation = generation
+            self._changes.is_finished = True
             self._lock.notify()
 
     def _error(self, error: TileError, generation: int) -> None:
@@ -186,7 +188,7 @@ class ViewPipeline:
         prefetch = state.prefetch if was_waiting else ()
         self._stream.show(state.images, self._tile_requests(state), prefetch)
         with self._lock:  # tiles that have arrived until now are drawn with this frame
-            self._changes.has_new_tiles = self._changes.is_settled = False
+            self._changes.has_new_tiles = self._changes.is_finished = False
 
     def _tile_requests(self, state: DisplayState) -> list[TileRequest]:
         """Return the tiles to fetch. Coarser levels are omitted if all tiles of the target level are cached."""
@@ -200,15 +202,15 @@ class ViewPipeline:
         if state is None:
             return
         # The flag may have been set for the previous generation just before this one started.
-        settled = self._settled_generation == self._stream.generation
-        if self._has_drawn and not settled and not self._streamer.cached_keys([r.key for r in state.tiles]):
+        finished = self._finished_generation == self._stream.generation
+        if self._has_drawn and not finished and not self._streamer.cached_keys([r.key for r in state.tiles]):
             return  # the frame would contain old pixels only, and the pane already draws those
         keys = [request.key for request in state.tiles]
         frame = self._renderer.render(
-            state, self._streamer.get, settled, lambda: self._streamer.failures(keys)
+            state, self._streamer.get, finished, lambda: self._streamer.failures(keys)
         )
         self._last_frame = monotonic()
-        if settled and self._waiting_prefetch:
+        if finished and self._waiting_prefetch:
             self._prefetch_time = self._last_frame + PREFETCH_DELAY_SECONDS
         if frame is None:
             return

@@ -76,7 +76,7 @@ class FrameRenderer:
         self._view = None
 
     def render(
-        self, state: DisplayState, fetch: Fetch, settled: bool = False, failures: Failures = _no_failures
+        self, state: DisplayState, fetch: Fetch, finished: bool = False, failures: Failures = _no_failures
     ) -> Frame | None:
         """Return the frame, or None if no tile is cached yet and the request is not ``finished``.
 
@@ -100,9 +100,9 @@ class FrameRenderer:
         }
         grid = state.grid
         pixels = np.zeros(grid.shape, np.uint32)
-        exact = not errors and all(complete for _, _, complete in sampled)
+        complete = not errors and all(is_complete for _, _, is_complete in sampled)
         drawable = [(layer, buffer) for layer, buffer, _ in sampled if buffer is not None]
-        if sampled and not drawable and not settled:
+        if sampled and not drawable and not finished:
             return None
         complete_layers = {_layer_id(layer) for layer, _, complete in sampled if complete}
         channels = self._draw_channels(pixels, state, drawable, complete_layers, errors)
@@ -110,7 +110,7 @@ class FrameRenderer:
             if layer.labels is not None:
                 blend_labels(pixels, buffer.values, layer.labels, layer.image.image_label)
         _hatch(pixels, state, errors)
-        return Frame(pixels, grid, state, exact, exact or settled, channels, errors)
+        return Frame(pixels, grid, state, complete, complete or finished, channels, errors)
 
     def _sample(self, state: DisplayState, layer: Layer, fetch: Fetch) -> tuple[LayerBuffer | None, bool]:
         """Return the values of a layer on the frame's grid, and whether the target level is complete."""
@@ -200,9 +200,9 @@ def complete_frame(state: DisplayState, skip_corrupt: bool = False) -> Frame:
             if not isinstance(failure.error, ChunkDecodeError):
                 raise failure.error
             errors.append(TileError(key, failure.message, failure.failed, failure.error))
-    frame = FrameRenderer().render(state, tiles.get, settled=True, failures=lambda: tuple(errors))
+    frame = FrameRenderer().render(state, tiles.get, finished=True, failures=lambda: tuple(errors))
     if frame is None:
-        raise RuntimeError("a settled frame is never None")
+        raise RuntimeError("a finished frame is never None")
     return frame
 
 

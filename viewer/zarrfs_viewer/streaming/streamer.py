@@ -25,7 +25,7 @@ OnTile = Callable[[TileKey, int], None]
 """Called when a requested tile is in the cache, with the generation of the request."""
 OnError = Callable[["TileError", int], None]
 """Called when a requested tile, or a part of it, could not be read."""
-OnExact = Callable[[int], None]
+OnFinished = Callable[[int], None]
 """Called once per generation, when every visible tile is in the cache or has failed."""
 
 
@@ -73,12 +73,12 @@ class TileStream:
         streamer: TileStreamer,
         on_tile: OnTile | None,
         on_error: OnError | None,
-        on_exact: OnExact | None,
+        on_finished: OnFinished | None,
     ) -> None:
         self._streamer = streamer
         self._on_tile = on_tile
         self._on_error = on_error
-        self._on_exact = on_exact
+        self._on_finished = on_finished
         self._generation = 0
         self._images: dict[int, Image] = {}
         self._requests: tuple[TileRequest, ...] = ()
@@ -100,7 +100,7 @@ class TileStream:
         """Replace the requests of this stream, and return the new generation. Does not block.
 
         ``images`` are the images of the requests. ``on_tile`` is not called for tiles that are in the cache. If
-        all visible tiles are in the cache or have failed, ``on_exact`` is called in the calling thread before this
+        all visible tiles are in the cache or have failed, ``on_finished`` is called in the calling thread before this
         returns.
         Errors of tiles that failed before are reported again, also in the calling thread.
         """
@@ -168,10 +168,10 @@ class TileStreamer:
         *,
         on_tile: OnTile | None = None,
         on_error: OnError | None = None,
-        on_exact: OnExact | None = None,
+        on_finished: OnFinished | None = None,
     ) -> TileStream:
         """Return a new stream for the requests of one pane."""
-        stream = TileStream(self, on_tile, on_error, on_exact)
+        stream = TileStream(self, on_tile, on_error, on_finished)
         with self._lock:
             self._streams.append(stream)
         return stream
@@ -281,12 +281,12 @@ class TileStreamer:
             for key in keys:
                 self._cache.get(key)  # mark as most recently used
             errors = [self._failed[key] for key in keys if key in self._failed]
-            exact = not stream._pending
+            finished = not stream._pending
             self._rebuild_queue()
         for error in errors:
             stream._notify(generation, stream._on_error, error)
-        if exact:
-            stream._notify(generation, stream._on_exact)
+        if finished:
+            stream._notify(generation, stream._on_finished)
         return generation
 
     def _prefetch(self, stream: TileStream, requests: Sequence[TileRequest]) -> None:
@@ -392,15 +392,15 @@ class TileStreamer:
             if error is not None:
                 self._failed[key] = error
             waiting = [(s, s._generation) for s in self._streams if key in s._pending]
-            exact = []
+            finished = []
             for stream, generation in waiting:
                 stream._pending.discard(key)
                 if not stream._pending:
-                    exact.append((stream, generation))
+                    finished.append((stream, generation))
         for stream, generation in waiting:
             if error is not None:
                 stream._notify(generation, stream._on_error, error)
             if arrived:
                 stream._notify(generation, stream._on_tile, key)
-        for stream, generation in exact:
-            stream._notify(generation, stream._on_exact)
+        for stream, generation in finished:
+            stream._notify(generation, stream._on_finished)

@@ -279,8 +279,8 @@ def draw_status(painter: QPainter, viewport: Viewport, frame: Frame | None, titl
     width = painter.fontMetrics().horizontalAdvance(text) + 30
     painter.fillRect(QRectF(12, viewport.height - 38, width, 24), LABEL_BACKGROUND)
     painter.setPen(Qt.PenStyle.NoPen)
-    exact = frame is not None and frame.complete
-    painter.setBrush(QColor(90, 220, 120) if exact else QColor(240, 180, 60))
+    is_complete = frame is not None and frame.complete
+    painter.setBrush(QColor(90, 220, 120) if is_complete else QColor(240, 180, 60))
     painter.drawEllipse(QPointF(24, viewport.height - 26), 4, 4)
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.setPen(QColor(235, 235, 235))
