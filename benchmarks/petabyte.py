@@ -23,7 +23,7 @@ import numpy as np
 
 import zarrfs
 from zarrfs.engine.parallel import limit_threads
-from zarrfs.tools.copying.block_grid import BlockGrid
+from zarrfs.tools.copying.cells import MAX_INDICES_IN_MEMORY, Cells
 from zarrfs.tools.copying.cluster.batches import (
     BATCH_SECONDS,
     MAX_BATCH_SIZE,
@@ -40,7 +40,6 @@ SHARD = (4, 1024, 1024)
 TASKS = 24
 SCHEDULED = 400
 SCHEDULER_RUNS = 20
-LISTED = 200_000
 LISTING_REQUEST_KEYS = 1000
 LISTING_REQUEST_SECONDS = 0.1
 """One request for 1000 keys of an object store: an assumption, not a measurement."""
@@ -57,14 +56,14 @@ class Measurements:
     Attributes:
         rates: decoded bytes per second and thread, of each measured task.
         schedule_seconds: the time that scheduler and client need for one Dask task.
-        chunk_nbytes: the memory of the client for one stored chunk.
+        list_nbytes: the largest memory of the client for the list of the chunks to copy.
         compression: stored bytes per decoded byte.
         load: the load of the machine when the measurement began.
     """
 
     rates: tuple[float, ...]
     schedule_seconds: float
-    chunk_nbytes: float
+    list_nbytes: int
     compression: float
     load: float
 
@@ -102,7 +101,7 @@ def measure(folder: Path) -> Measurements:
             copy(block)
             rates.append(nbytes / (time.process_time() - start))
     compression = target.nbytes_stored() / target.nbytes
-    return Measurements(tuple(rates), _schedule_seconds(), _chunk_nbytes(), compression, load)
+    return Measurements(tuple(rates), _schedule_seconds(), _list_nbytes(), compression, load)
 
 
 def _schedule_seconds() -> float:
@@ -124,23 +123,16 @@ def _schedule_seconds() -> float:
         return float(np.median(seconds))
 
 
-def _chunk_nbytes() -> float:
-    """Return the largest memory for a stored chunk while the blocks to copy are determined."""
+def _list_nbytes() -> int:
+    """Return the largest memory for a list of chunks that is long enough to be in a temporary file."""
     import tracemalloc
 
-    side, depth = 100, LISTED // 10_000
-    grid = BlockGrid((depth, side, side), (1, 1, 1))
-    regions = (
-        (slice(z, z + 1), slice(y, y + 1), slice(x, x + 1))
-        for z in range(depth)
-        for y in range(side)
-        for x in range(side)
-    )
+    side, depth = 1000, 4 * MAX_INDICES_IN_MEMORY // 10**6
     tracemalloc.start()
-    grid.overlapping(regions)
+    Cells((depth, side, side), np.ndindex(depth, side, side))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    return peak / LISTED
+    return peak
 
 
 def simulate(measured: Measurements, tasks: int, task_nbytes: int, threads: int) -> tuple[float, float]:
@@ -171,7 +163,7 @@ def page(measured: Measurements) -> str:
     """Return the page with the figures."""
     rate = float(np.median(measured.rates))
     rows = [
-        "| data | shard | tasks and objects | threads | time | threads busy | client memory | listing |",
+        "| data | shard | tasks and objects | threads | time | threads busy | temporary file | listing |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for size_name, size in SIZES.items():
@@ -181,12 +173,12 @@ def page(measured: Measurements) -> str:
                 seconds, used = simulate(measured, tasks, shard, threads)
                 rows.append(
                     f"| {size_name} | {shard_name} | {tasks:,} | {threads} | {_time(seconds)} | {used:.0%} | "
-                    f"{_size(tasks * measured.chunk_nbytes)} | {_time(_listing(tasks))} |"
+                    f"{_size(tasks * 8 if tasks > MAX_INDICES_IN_MEMORY else 0)} | {_time(_listing(tasks))} |"
                 )
     return PAGE.format(
         rate=rate / 1e6,
         schedule=measured.schedule_seconds * 1e3,
-        chunk=measured.chunk_nbytes,
+        memory=measured.list_nbytes / 1e6,
         compression=measured.compression,
         load=measured.load,
         processors=os.cpu_count(),
@@ -226,16 +218,16 @@ machine.
 
 Measured, in processor time: one thread re-encodes {rate:.0f} MB of decoded 16-bit values per second (zstd, stored at
 {compression:.0%} of their size). A Dask task costs {schedule:.1f} ms in scheduler, client and worker together. The
-client needs {chunk:.0f} bytes for each stored chunk or shard of the source. A Dask task contains as many of them as one
+client needs {memory:.0f} MB for the list of the stored chunks or shards of the source, whatever their number: a list of
+more than a million is in a temporary file, with eight bytes for each. A Dask task contains as many of them as one
 thread copies in {seconds:g} s, or in {scheduling:g} s times the number of threads if that is longer. These are at most
 {batch}, and fewer near the end of the run.
 
 When the measurement began, the load of the machine was {load:.1f} on {processors} processors. Other load changed the
 rate by up to a third between runs, and the cost of a Dask task by a factor of two.
 
-The latency of messages is not part of the simulation; `--dry-run` measures it on a cluster. Neither is the bandwidth of
-network and storage: divide the size by the bandwidth, and use the larger time. A listing is assumed to take 0.1 s for
-1000 keys.
+The latency of messages is not part of the simulation. Neither is the bandwidth of network and storage: divide the size
+by the bandwidth, and use the larger time. A listing is assumed to take 0.1 s for 1000 keys.
 
 {table}
 
@@ -244,7 +236,7 @@ A petabyte takes {core_years:.1f} years of one thread.
 ## What fails first
 
 1. **The number of objects.** With chunks of 1 MiB and without shards, a petabyte is about a billion objects. The client
-   lists all of them before it starts, and holds their coordinates. Many file systems are created for fewer files. Use
+   lists all of them before it starts. Many file systems are created for fewer files. Use
    shards (`--shards`) of 64 MiB to 1 GiB, also for a source that is to be converted later.
 2. **The scheduler.** One scheduler handles about {per_second} Dask tasks per second. Where the column "threads busy" is
    low, the scheduler is the limit, or there are fewer shards than threads, or so few for each thread that the last ones

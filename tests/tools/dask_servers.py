@@ -20,18 +20,19 @@ from zarrfs.engine.codecs.limits import variable_limit
 from zarrfs.engine.formats.json_document import current_limit
 from zarrfs.engine.native.library import native_library
 from zarrfs.engine.stores.local.store import LocalStore
-from zarrfs.tools.copying.cluster import worker as worker_module
 
 ROOT = Path(__file__).resolve().parents[2]
 
 __all__ = [
     "FailingItem",
+    "FailingOnce",
     "ProcessLocalStore",
     "RecordItem",
     "SlowItem",
     "WorkerSettings",
     "dask_cluster",
     "kept_sessions",
+    "remove_time_limits",
     "scheduler",
     "worker",
 ]
@@ -49,8 +50,12 @@ def _process(
 
 
 @contextmanager
-def scheduler(log: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Start a scheduler without workers. Yield its address and process."""
+def scheduler(
+    log: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Start a scheduler without workers. Yield its address and process. ``environment`` has variables that this process
+    does not have.
+    """
     port = free_port()
     arguments = (
         "distributed.cli.dask_scheduler",
@@ -62,7 +67,7 @@ def scheduler(log: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         "--idle-timeout",
         "3600s",
     )
-    with _process(*arguments, log=log) as process:
+    with _process(*arguments, log=log, environment=environment) as process:
         wait_for(port, process)
         yield f"tcp://127.0.0.1:{port}", process
 
@@ -161,6 +166,20 @@ class FailingItem:
 
 
 @dataclass(frozen=True)
+class FailingOnce:
+    """Creates a file for each item. The first call for the items 3 and 12 fails, as an access to a store can."""
+
+    folder: str
+
+    def __call__(self, item: int) -> None:
+        path = Path(self.folder) / str(item)
+        is_first = not path.exists()
+        path.touch()
+        if is_first and item in (3, 12):
+            raise OSError(errno.EIO, "an access has failed")
+
+
+@dataclass(frozen=True)
 class SlowItem:
     """Appends a line for each item. It takes much longer in the process ``slow_process`` than in others."""
 
@@ -182,6 +201,13 @@ class WorkerSettings:
         return current_limit(), variable_limit(0), native_library() is not None
 
 
-def kept_sessions() -> list[str]:
+def kept_sessions(dask_worker: Any) -> list[str]:
     """Return the sessions of which this worker keeps stores and caches."""
-    return list(worker_module._functions)
+    return [name for name, plugin in dask_worker.plugins.items() if getattr(plugin, "has_function", False)]
+
+
+def remove_time_limits(dask_worker: Any) -> None:
+    """Let the items on this worker take any time: on a busy machine ordinary ones can exceed a short limit."""
+    for plugin in dask_worker.plugins.values():
+        if hasattr(plugin, "task_timeout"):
+            plugin.task_timeout = None

@@ -16,10 +16,8 @@ import threading
 from asyncio import CancelledError
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import wait
 from contextlib import ExitStack
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import dask.config
@@ -30,13 +28,18 @@ import pytest
 import zarrfs
 from tests.engine.stores.servers import s3_server, web_server
 from tests.processes import TIMEOUT, end, lasting, running, wait_for_event, wait_until
-from tests.tools.dask_servers import RecordItem, SlowItem, scheduler, worker
+from tests.tools.dask_servers import (
+    FailingOnce,
+    RecordItem,
+    SlowItem,
+    remove_time_limits,
+    scheduler,
+    worker,
+)
 from zarrfs.errors import OptionError, StoreError
 from zarrfs.tools import convert, rechunk, verify
 from zarrfs.tools.copying.cluster import checks, waiting
-from zarrfs.tools.copying.cluster import executor as executor_module
 from zarrfs.tools.copying.cluster.executor import ClusterExecutor
-from zarrfs.tools.copying.cluster.submission import Submission, TaskMonitor
 from zarrfs.tools.copying.cluster.worker import check_target
 
 KILLS = int(os.environ.get("ZARRFS_KILLS", "2"))
@@ -223,7 +226,6 @@ def test_a_worker_that_hangs_is_named_and_its_tasks_run_on_others_when_it_is_end
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(waiting, "STALLED_SECONDS", 1.0)
-    monkeypatch.setattr(executor_module, "RESULT_SECONDS", 1.0)
     cluster.prepare(0)
     client = cluster.client
     hanging, address = cluster.hanging_worker()
@@ -248,15 +250,15 @@ def test_a_worker_that_hangs_is_named_and_its_tasks_run_on_others_when_it_is_end
             stop()
         done.append(count)
 
-    fetch = ClusterExecutor._result
+    fetch = distributed.Future._result
 
-    def result(self: ClusterExecutor, future: Any, *arguments: Any) -> Any:
-        holders = client.who_has([future]).get(future.key, ())
+    async def result(self: distributed.Future, *arguments: Any, **options: Any) -> Any:
+        holders = (await client.who_has([self])).get(self.key, ())
         if not stopped and address in holders and when != "after a task":
             stop()
-        return fetch(self, future, *arguments)
+        return await fetch(self, *arguments, **options)
 
-    monkeypatch.setattr(ClusterExecutor, "_result", result)
+    monkeypatch.setattr(distributed.Future, "_result", result)
     try:
         ClusterExecutor(client).run(RecordItem(str(tmp_path / "notes")), range(200), 1, progress)
     finally:
@@ -269,125 +271,93 @@ def test_a_worker_that_hangs_is_named_and_its_tasks_run_on_others_when_it_is_end
     assert stopped == [hanging.pid]
 
 
-@pytest.mark.parametrize("how", ["process", "item"])
-def test_tasks_of_a_worker_that_hangs_run_on_others_after_the_task_timeout(
-    how: str,
-    cluster: KilledCluster,
+def test_tasks_of_a_worker_whose_process_is_stopped_run_on_others_after_its_time_to_live(
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The process of a worker is stopped, or an item blocks its thread while the process responds."""
+    """Dask detects it, also if nothing limits the time of tasks. The shortest time is 5 s."""
+    notes, gate = tmp_path / "notes", tmp_path / "gate"
+    os.mkfifo(gate)
+    environment = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "1s"}
+    done: list[int] = []
+    with (
+        scheduler(tmp_path / "scheduler.log", environment) as (address, _),
+        worker(address, tmp_path / "stopped.log") as stopped,
+        worker(address, tmp_path / "other.log"),
+        distributed.Client(address, set_as_default=False) as client,
+    ):
+        client.wait_for_workers(2, timeout=TIMEOUT)
+
+        def progress(count: int) -> None:
+            if not done:
+                stopped.send_signal(signal.SIGSTOP)
+            done.append(count)
+
+        # The worker has a task when it is stopped: the first item that it processes waits for the gate.
+        executor = ClusterExecutor(client)
+        executor.run(RecordItem(str(notes), str(gate), stopped.pid), range(100), 1, progress)
+        assert len(client.nthreads()) == 1
+        executor.release()
+    assert sum(done) == 100
+    assert set(map(int, notes.read_text().split())) == set(range(100))
+
+
+def test_a_worker_with_an_item_that_hangs_is_closed_after_the_task_timeout(
+    cluster: KilledCluster, tmp_path: Path
+) -> None:
+    """Its process responds, so that Dask alone would wait forever. Its tasks run on others."""
     cluster.prepare(0)
     hanging, address = cluster.hanging_worker()
-
-    class PatientMonitor(TaskMonitor):
-        """Waits for the answers of the other workers, which can take long on a busy machine."""
-
-        def hanging(self) -> set[str]:
-            wait([answer for worker, (answer, _) in self._workers.items() if worker != address], TIMEOUT)
-            return super().hanging()
-
-    monkeypatch.setattr(executor_module, "TaskMonitor", PatientMonitor)
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    work = RecordItem(str(tmp_path / "notes"), str(gate) if how == "item" else None, hanging.pid)
+    work = RecordItem(str(tmp_path / "notes"), str(gate), hanging.pid)
     done: list[int] = []
-
-    def progress(count: int) -> None:
-        if not done and how == "process":
-            hanging.send_signal(signal.SIGSTOP)
-        done.append(count)
-
     executor = ClusterExecutor(cluster.client, task_timeout=1.0)
+    executor._register()
+    others = [other for other in cluster.client.nthreads() if other != address]
+    cluster.client.run(remove_time_limits, workers=others)
     try:
-        executor.run(work, range(100), 1, progress)
+        executor.run(work, range(100), 1, done.append)
+        wait_until(lambda: address not in cluster.client.nthreads(), cluster.scheduler)
+        assert hanging.wait(TIMEOUT) == 0
     finally:
+        executor.release()
         cluster.replace(hanging)
     assert sum(done) == 100
     assert set(map(int, (tmp_path / "notes").read_text().split())) == set(range(100))
-    assert f"the worker {address} has a task that has not ended within 1 s" in caplog.text
-    if how == "item":
-        assert address not in executor.statistics
+    assert address not in executor.statistics
 
 
-class RecordingClient:
-    """A client that submits nothing and records the workers on which each task may run."""
-
-    def __init__(self) -> None:
-        self.allowed: list[list[str] | None] = []
-
-    def submit(self, *arguments: Any, key: str, workers: list[str] | None, pure: bool) -> Any:
-        self.allowed.append(workers)
-        return SimpleNamespace(key=key)
-
-    def cancel(self, futures: list[Any], force: bool) -> None:
-        pass
-
-
-def test_a_task_does_not_run_again_on_a_worker_on_which_it_has_hung_as_long_as_there_are_others() -> None:
-    client = RecordingClient()
-    submission = Submission(client, "", b"", False, "abc")  # type: ignore[arg-type]
-    key = submission.submit([1]).key
-    for hanging, allowed in (
-        ("a", ["b", "c"]),
-        ("b", ["c"]),  # "a" responds again
-        ("c", ["a", "b"]),  # there are no others
-    ):
-        submission.avoid(set(), dict.fromkeys("abc", ()))
-        moved = submission.avoid({hanging}, {**dict.fromkeys("abc", ()), hanging: (key,)})
-        assert moved == [(key, hanging)]
-        key = submission.submit_again(key, hanging).key
-        assert client.allowed[-1] == allowed
-    assert submission.tasks[key].hung_on == ("a", "b", "c")
-    submission.avoid(set(), dict.fromkeys("abc", ()))
-    submission.submit([2])
-    assert client.allowed[-1] is None
-
-
-def test_a_task_whose_worker_does_not_send_the_result_runs_on_another_one(
-    cluster: KilledCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("workers", [1, 5])
+def test_a_task_that_hangs_on_all_workers_is_an_error_that_states_how_to_resume(
+    workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    cluster.prepare(0)
-    fetch, submit_again = ClusterExecutor._result, Submission.submit_again
-    silent: list[str] = []
-    again: list[frozenset[str] | None] = []
-
-    def result(self: ClusterExecutor, future: Any, *arguments: Any) -> Any:
-        if silent:
-            return fetch(self, future, *arguments)
-        silent.extend(cluster.client.who_has([future])[future.key])
-        return None
-
-    def record(self: Submission, *arguments: Any) -> Any:
-        future = submit_again(self, *arguments)
-        again.append(self.tasks[future.key].allowed)
-        return future
-
-    monkeypatch.setattr(ClusterExecutor, "_result", result)
-    monkeypatch.setattr(Submission, "submit_again", record)
-    ClusterExecutor(cluster.client).run(RecordItem(str(tmp_path / "notes")), range(20), 1, lambda count: None)
-    assert set(map(int, (tmp_path / "notes").read_text().split())) == set(range(20))
-    assert again == [frozenset(cluster.client.nthreads()).difference(silent)]
-
-
-def test_if_all_workers_hang_the_error_states_how_to_resume(
-    cluster: KilledCluster,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(executor_module, "STOP_SECONDS", 0.1)
-    cluster.prepare(0)
+    caplog.set_level(logging.INFO)  # messages about tasks that do not end are expected
+    monkeypatch.setattr(waiting, "STALLED_SECONDS", 1.0)
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     work = RecordItem(str(tmp_path / "notes"), str(gate))
-    with pytest.raises(StoreError, match=r"did not end within 0.5 s .* if_exists='resume'") as caught:
-        ClusterExecutor(cluster.client, task_timeout=0.5).run(work, range(10), 1, lambda count: None)
-    with open(gate, "wb"):
-        pass
-    assert any(address in str(caught.value) for address in cluster.client.nthreads())
-    assert "have not ended; until they do" in caplog.text
+    with scheduler(tmp_path / "scheduler.log") as (address, _), ExitStack() as processes:
+        for number in range(workers):
+            processes.enter_context(worker(address, tmp_path / f"{number}.log"))
+        with distributed.Client(address, set_as_default=False) as client:
+            client.wait_for_workers(workers, timeout=TIMEOUT)
+            executor = ClusterExecutor(client, task_timeout=0.5)
+            message = (
+                r"has no workers any more; start some, and .*if_exists='resume'"
+                if workers == 1
+                else r"(took longer than 0.5 s; .*|has no workers any more; .*)if_exists='resume'"
+            )
+            with pytest.raises(StoreError, match=message):
+                executor.run(work, range(1), 1, lambda count: None)
+
+
+def test_a_task_that_fails_once_is_repeated(cluster: KilledCluster, tmp_path: Path) -> None:
+    cluster.prepare(0)
+    done: list[int] = []
+    work = FailingOnce(str(tmp_path))
+    ClusterExecutor(cluster.client).run(work, range(20), 1, done.append)
+    assert sum(done) == 20
+    assert {int(path.name) for path in tmp_path.iterdir()} == set(range(20))
 
 
 INTERRUPTED_COMMAND = """

@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import os
 import pickle
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import distributed
 import numpy as np
@@ -17,20 +20,22 @@ import pytest
 from click.testing import CliRunner
 
 import zarrfs
-from tests.tools.dask_servers import RecordItem, WorkerSettings, dask_cluster, kept_sessions
+from tests.tools.dask_servers import FailingItem, RecordItem, WorkerSettings, dask_cluster, kept_sessions
 from zarrfs.cli.main import main
 from zarrfs.engine.codecs.limits import VARIABLE_LIMIT_VARIABLE, variable_limit
 from zarrfs.engine.formats.json_document import LIMIT_VARIABLE, current_limit
 from zarrfs.engine.native.library import DISABLING_VARIABLE, native_library
 from zarrfs.storage import RemoteStore
 from zarrfs.tools.copying import conversion
+from zarrfs.tools.copying.cluster import session as session_module
+from zarrfs.tools.copying.cluster.connection import connect_cluster
 from zarrfs.tools.copying.cluster.executor import ClusterExecutor
+from zarrfs.tools.copying.cluster.session import IDLE_SECONDS, Session
 from zarrfs.tools.copying.cluster.settings import (
     TaskSettings,
     pickled_with_settings,
     unpickled_with_settings,
 )
-from zarrfs.tools.copying.cluster.worker import MAX_SESSIONS
 from zarrfs.tools.copying.copy_tasks import CompareBlock, CopyBlock
 from zarrfs.tools.copying.executors import ThreadExecutor
 from zarrfs.tools.pyramids import building
@@ -223,8 +228,69 @@ def test_workers_keep_the_stores_and_caches_of_one_run_of_a_command(address: str
         for executor in (first, second):
             executor.release()
         assert kept() == before
-        for number in range(6):
-            ClusterExecutor(client).run(RecordItem(f"notes{number}"), [0], 1, lambda count: None)
-        assert len(kept()) == MAX_SESSIONS
         run("copy", "s.zarr", "t.zarr", "--allow-external", "--max-document", "1M", "--dask", address)
-        assert len(kept()) == MAX_SESSIONS - 1
+        with pytest.raises(OSError, match="full"), connect_cluster(client) as executor:
+            executor.run(FailingItem("disk"), range(4), 1, lambda count: None)
+        assert kept() == before
+
+
+class FakeWorker:
+    """A worker that is closed later."""
+
+    address = "worker"
+
+    def __init__(self) -> None:
+        self.closed: list[Any] = []
+        self.loop = self
+
+    def close(self) -> None:
+        raise AssertionError
+
+    def add_callback(self, callback: Any, **options: Any) -> None:
+        assert callback == self.close
+        self.closed.append(options)
+
+
+def set_clock(monkeypatch: pytest.MonkeyPatch, now: float) -> None:
+    """Set the time that sessions read."""
+    clock = SimpleNamespace(monotonic=lambda: now, perf_counter=time.perf_counter)
+    monkeypatch.setattr(session_module, "time", clock)
+
+
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+    """A session with a time limit of 10 s on a worker, without its periodic checks."""
+    monkeypatch.setattr(session_module, "PeriodicCallback", MagicMock())
+    session = Session("session", 10.0)
+    session.setup(FakeWorker())
+    yield session
+    session.teardown(session._worker)
+
+
+def test_stores_of_a_command_without_tasks_are_released_after_some_time(
+    session: Session, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command that was killed does not remove its session."""
+    now = time.monotonic()
+    payload = pickled_with_settings(RecordItem("notes"))
+    session.run("job", payload, [1], False)
+    for seconds, is_kept in ((0, True), (IDLE_SECONDS / 2, True), (IDLE_SECONDS + 60, False)):
+        set_clock(monkeypatch, now + seconds)
+        session._check()
+        assert session.has_function == is_kept
+    session.run("job", payload, [2], False)
+    assert session.has_function
+    assert Path("notes").read_text() == "1\n2\n"
+
+
+def test_an_item_that_exceeds_the_time_limit_closes_the_worker_once(
+    session: Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = time.monotonic()
+    session._note_start("job")
+    for seconds, closed in ((9, 0), (11, 1)):
+        set_clock(monkeypatch, now + seconds)
+        session._check()
+        assert len(session._worker.closed) == closed
+    assert session._worker.closed[0]["nanny"] is False  # which starts the worker again
+    assert "an item has not ended within 10 s; the worker is closed" in caplog.text

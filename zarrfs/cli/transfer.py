@@ -85,7 +85,7 @@ def dask_options(function: F) -> F:
             "--task-timeout",
             type=click.FloatRange(0, min_open=True),
             metavar="SECONDS",
-            help="With --dask: a worker whose task takes longer is assumed to hang, and its tasks run on others.",
+            help="With --dask: a worker whose task takes longer is closed, and its tasks run on others.",
         ),
     )
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from array import array as typed_array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, product
 from math import prod
 from typing import overload
 
-import numpy as np
-import numpy.typing as npt
-
 from zarrfs.engine.array.array import Array
 from zarrfs.errors import UnsupportedError
+from zarrfs.tools.copying.cells import Cells
 
 __all__ = ["Block", "BlockGrid", "ChunkCoords", "Coords", "blocks_to_copy", "stored_regions"]
 
@@ -101,29 +98,27 @@ class BlockGrid(Sequence[Block]):
 
     def overlapping(self, regions: Iterable[Block]) -> Sequence[Block]:
         """Return the blocks that overlap any of the regions, each once, in C order. They are computed on demand."""
-        coords = typed_array("q")
-        is_empty = True
-        for region in regions:
-            is_empty = False
-            spans = [
-                range(part.start // side, -(-min(part.stop, length) // side))
-                for part, side, length in zip(region, self.step, self.shape, strict=True)
-            ]
-            coords.extend(chain.from_iterable(product(*spans)))
-        if not self.shape:
-            return [] if is_empty else [()]
-        return _SelectedBlocks(self, _unique_rows(np.asarray(coords, np.int64).reshape(-1, len(self.shape))))
+        spans = (
+            product(
+                *(
+                    range(part.start // side, -(-min(part.stop, length) // side))
+                    for part, side, length in zip(region, self.step, self.shape, strict=True)
+                )
+            )
+            for region in regions
+        )
+        return _SelectedBlocks(self, Cells(self._coords.counts, chain.from_iterable(spans)))
 
 
 class _SelectedBlocks(Sequence[Block]):
-    """Some blocks of a grid, by the rows of an array of their coordinates: eight bytes for each dimension."""
+    """Some blocks of a grid, by their cells."""
 
-    def __init__(self, grid: BlockGrid, coords: npt.NDArray[np.int64]) -> None:
+    def __init__(self, grid: BlockGrid, cells: Cells) -> None:
         self._grid = grid
-        self._coords = coords
+        self._cells = cells
 
     def __len__(self) -> int:
-        return len(self._coords)
+        return len(self._cells)
 
     @overload
     def __getitem__(self, index: int) -> Block: ...
@@ -133,16 +128,11 @@ class _SelectedBlocks(Sequence[Block]):
 
     def __getitem__(self, index: int | slice) -> Block | list[Block]:
         if isinstance(index, slice):
-            return [self._grid.block(coords) for coords in self._coords[index].tolist()]
-        return self._grid.block(self._coords[index].tolist())
+            return [self._grid.block(coords) for coords in self._cells[index]]
+        return self._grid.block(self._cells[index])
 
-
-def _unique_rows(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the rows in lexicographical order, each once."""
-    rows = rows[np.lexsort(rows.T[::-1])]
-    is_first = np.ones(len(rows), bool)
-    np.any(rows[1:] != rows[:-1], axis=1, out=is_first[1:])
-    return rows[is_first]
+    def __iter__(self) -> Iterator[Block]:
+        return map(self._grid.block, self._cells)
 
 
 def blocks_to_copy(

@@ -85,7 +85,7 @@ def convert(
         dask: the address of a Dask scheduler (``tcp://host:8786``) or a ``distributed.Client``. Its workers copy and
             compare. They need zarrfs and access to both locations.
         task_timeout: the time limit in seconds for one task on a worker of ``dask``; None: no limit. A worker that
-            exceeds it counts as hanging, and its tasks run on other workers.
+            exceeds it is closed, and its tasks run on other workers.
 
     Returns one line for each node, which states how it was copied and which properties were lost.
 

@@ -22,6 +22,7 @@ from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError, StoreError, ZarrError
 from zarrfs.tools.consolidation import consolidate_group
 from zarrfs.tools.copying.block_grid import Block, ChunkCoords, Coords
+from zarrfs.tools.copying.cells import Cells
 from zarrfs.tools.copying.copy_plan import (
     CopyOptions,
     CopyPlan,
@@ -268,7 +269,7 @@ def stored_coords(source: Array) -> Sequence[Coords]:
     storage = source.storage
     if not source.store.listable:
         return ChunkCoords(storage.grid_shape)
-    return sorted(storage.stored_chunks())
+    return Cells(storage.grid_shape, storage.stored_chunks())
 
 
 def _copy_values(source: Array, target: Array, resume: bool, options: CopyOptions) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 from math import prod
 
 from zarrfs.engine.array.array import Array
 from zarrfs.tools.copying.block_grid import Block, Coords
+from zarrfs.tools.copying.cells import Cells
 from zarrfs.tools.copying.copy_tasks import CopyBlock, CopyChunk
 from zarrfs.tools.copying.reports import ArrayEstimate
 from zarrfs.tools.copying.sampling import Sampling
@@ -69,9 +69,8 @@ def stored_nbytes(source: Array) -> int:
     storage = source.storage
     if not source.store.listable:
         return source.nbytes
-    coords = list(storage.stored_chunks())
+    coords = Cells(storage.grid_shape, storage.stored_chunks())
     sized = [
-        source.store.size(storage.key(chunk)) or 0
-        for chunk in islice(coords, 0, None, max(1, len(coords) // SIZED_CHUNKS))
+        source.store.size(storage.key(chunk)) or 0 for chunk in coords[:: max(1, len(coords) // SIZED_CHUNKS)]
     ]
     return round(sum(sized) / len(sized) * len(coords)) if sized else 0

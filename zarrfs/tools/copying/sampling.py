@@ -25,7 +25,6 @@ from zarrfs.engine.stores.locations import Location, open_store
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import StoreError, ZarrError
 from zarrfs.tools.copying.cluster.executor import ClusterExecutor
-from zarrfs.tools.copying.cluster.run_times import RunTimes, ShortRun, run_times, timed_run
 from zarrfs.tools.copying.destinations import file_path
 from zarrfs.tools.copying.executors import Executor
 from zarrfs.tools.copying.reports import ArrayEstimate
@@ -50,20 +49,20 @@ class Measurement:
     """The measured tasks of an array.
 
     Attributes:
-        times: the times from which that of the copy follows.
+        task_seconds: the time that a thread spends on one task while all threads are busy.
         nbytes_written: the stored bytes per task.
         tasks: the number of tasks that were run.
         threads: the number of threads.
     """
 
-    times: RunTimes
+    task_seconds: float
     nbytes_written: float
     tasks: int
     threads: int
 
     def expected_seconds(self, tasks: int, relative: float = 1.0) -> float:
         """Return the time of so many tasks. Each takes ``relative`` times as long as the measured ones."""
-        return self.times.expected_seconds(tasks, self.threads, relative)
+        return self.task_seconds * relative * tasks / max(1, min(self.threads, tasks))
 
 
 class DiscardingStore(MemoryStore):
@@ -124,64 +123,42 @@ class Sampling:
 
         ``workers`` is the number of threads if threads of this process are used.
         """
-        executor = self._executor
-        if isinstance(executor, ClusterExecutor):
-            return self._measure_on_cluster(executor, work, targets, items)
-        before, threads = self._nbytes(targets), self.threads(workers)
-
-        def run(part: Sequence[Any]) -> float:
-            begin = time.perf_counter()
-            executor.run(work, part, workers, lambda count: None)
-            return time.perf_counter() - begin
-
-        rounds = self._rounds(run, items, threads)
-        # The first round imports modules and opens connections. It counts only if there is no other.
-        timed = rounds[1:] or rounds
-        seconds = sum(taken for _, taken in timed) / max(1, sum(number for number, _ in timed))
-        count = sum(number for number, _ in rounds)
-        times = RunTimes(seconds * min(threads, len(items)))
-        return Measurement(times, (self._nbytes(targets) - before) / max(1, count), count, threads)
-
-    def _measure_on_cluster(
-        self,
-        cluster: ClusterExecutor,
-        work: Callable[[Any], object],
-        targets: Sequence[Array],
-        items: Sequence[Any],
-    ) -> Measurement:
-        """Measure tasks by the time that workers spend on them, and that of each Dask task apart: the rounds have fewer
-        tasks than the copy, and more Dask tasks for each.
-        """
+        executor, store = self._executor, self.store
+        cluster = executor if isinstance(executor, ClusterExecutor) else None
+        counted = (
+            CountedTask(work, store) if cluster is not None and isinstance(store, DiscardingStore) else None
+        )
         before, written = self._nbytes(targets), 0
-        store = self.store
-        counted = CountedTask(work, store) if isinstance(store, DiscardingStore) else None
-        threads = self.threads(1)
-        runs: list[ShortRun] = []
+        threads = self.threads(workers)
+        busy: list[float] = []
 
         def count_nbytes(nbytes: Any) -> None:
             nonlocal written
             written += nbytes
 
         def run(part: Sequence[Any]) -> float:
-            def process() -> None:
-                cluster.run(
-                    *(work if counted is None else counted, part, 1, lambda count: None, 0.0),
-                    on_result=None if counted is None else count_nbytes,
-                )
+            begin, busy_before = time.perf_counter(), _busy_seconds(cluster)
+            if cluster is not None and counted is not None:
+                cluster.run(counted, part, 1, lambda count: None, on_result=count_nbytes)
+            else:
+                executor.run(work, part, workers, lambda count: None)
+            seconds = time.perf_counter() - begin
+            # A round on a cluster has more Dask tasks for each task than the copy, in which Dask takes a thousandth of
+            # the time (``cluster.batches``). So the time of the tasks counts.
+            is_local = cluster is None
+            busy.append(
+                seconds * min(threads, len(part)) if is_local else _busy_seconds(cluster) - busy_before
+            )
+            return seconds
 
-            runs.append(timed_run(cluster, process, len(part)))
-            return runs[-1].seconds
-
-        count = sum(number for number, _ in self._rounds(run, items, threads))
-        written += self._nbytes(targets) - before
-        return Measurement(run_times(runs, threads), written / max(1, count), count, threads)
-
-    def _rounds(
-        self, run: Callable[[Sequence[Any]], float], items: Sequence[Any], at_once: int
-    ) -> list[tuple[int, float]]:
-        rounds = measured_rounds(run, items, at_once, self._limit())
+        rounds = measured_rounds(run, items, threads, self._limit())
         self._seconds += sum(seconds for _, seconds in rounds)
-        return rounds
+        written += self._nbytes(targets) - before
+        count = sum(number for number, _ in rounds)
+        # The first round imports modules and opens connections. It counts only if there is no other.
+        first = min(1, len(rounds) - 1) if rounds else 0
+        task_seconds = sum(busy[first:]) / max(1, sum(number for number, _ in rounds[first:]))
+        return Measurement(task_seconds, written / max(1, count), count, threads)
 
     def check(self, source: Array | Group) -> None:
         """Raise a ZarrError unless the tasks can be run. See ``Executor.check``, for the store of the samples."""
@@ -199,6 +176,11 @@ class Sampling:
 
     def _nbytes(self, targets: Sequence[Array]) -> int:
         return sum(target.store.usage(target.path).nbytes for target in targets)
+
+
+def _busy_seconds(cluster: ClusterExecutor | None) -> float:
+    """Return the time that the threads of the workers have spent on tasks."""
+    return 0.0 if cluster is None else sum(worker.busy_seconds for worker in cluster.statistics.values())
 
 
 def measured_rounds(

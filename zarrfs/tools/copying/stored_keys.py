@@ -4,15 +4,17 @@ addresses, and foreign keys, which other programs store beside the nodes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from zarrfs.engine.array.array import Array
+from zarrfs.engine.array_context import ArrayContext
 from zarrfs.engine.chunks.chunk_key_encodings import resembles_chunk_key
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.group.group import Group
 from zarrfs.engine.hierarchy.staging import is_staging_key
 from zarrfs.engine.stores.base import ByteRange, Store
 from zarrfs.errors import ServerError, StoreError
+from zarrfs.tools.copying.cells import Cells
 
 __all__ = ["ArrayKeys", "conflicting_keys", "foreign_keys", "have_equal_bytes"]
 
@@ -27,7 +29,7 @@ class ArrayKeys:
     """The keys below an array, from one listing. The store must be able to list. Raises ServerError.
 
     Attributes:
-        chunks: the coordinates of the stored chunks, in the order of the listing.
+        chunks: the coordinates of the stored chunks.
         unreachable: the full keys that resemble chunks but that are not those of chunks of the grid, sorted. Their
             values are not read: the array was written with another chunk key encoding or number of dimensions, or it
             was larger.
@@ -37,20 +39,22 @@ class ArrayKeys:
     def __init__(self, array: Array) -> None:
         storage = array.storage
         self._example = storage.key((0,) * len(storage.grid_shape))
-        self.chunks: list[tuple[int, ...]] = []
         self.unreachable: list[str] = []
         self.error: StoreError | None = None
+        self.chunks = Cells(storage.grid_shape, self._listed(storage))
+        self.unreachable.sort()
+
+    def _listed(self, storage: ArrayContext) -> Iterator[tuple[int, ...]]:
         try:
             for key, coords in storage.stored_keys():
                 if coords is not None:
-                    self.chunks.append(coords)
+                    yield coords
                 elif resembles_chunk_key(key):
                     self.unreachable.append(storage.prefix + key)
         except ServerError:
             raise  # it concerns all keys
         except StoreError as error:
             self.error = error
-        self.unreachable.sort()
 
     def describe_unreachable(self) -> str:
         """Return a sentence about the unreachable keys, with the probable reason."""

@@ -101,7 +101,7 @@ def build_pyramid(
         storage_options: as for ``open``. Each location gets the options that it supports.
         dask: the address of a Dask scheduler or a ``distributed.Client``, whose workers build the levels.
         task_timeout: the time limit in seconds for one task on a worker of ``dask``; None: no limit. A worker that
-            exceeds it counts as hanging, and its tasks run on other workers.
+            exceeds it is closed, and its tasks run on other workers.
 
     Returns one line for each level.
 

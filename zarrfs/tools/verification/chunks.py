@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from math import prod
@@ -16,54 +16,52 @@ from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.codecs.base import CodecError
 from zarrfs.errors import ChunkDecodeError, StoreError, ZarrError
 from zarrfs.tools.copying.block_grid import Block, Coords
+from zarrfs.tools.copying.cells import Cells, Indices
 from zarrfs.tools.copying.copy_tasks import have_equal_values
 from zarrfs.tools.verification.problems import Problem, ProblemKind
 
 __all__ = ["ChunkVerifier", "VerifyBatch", "missing_between"]
 
-Indices = np.ndarray[Any, np.dtype[np.int64]]
+WINDOW = 1 << 18
+"""The number of stored chunks whose neighbours are examined at once."""
 
-MAX_CHUNKS = 1 << 62
 
+def missing_between(stored: Cells) -> Iterator[Coords]:
+    """Yield the coordinates of the chunks that are missing although all their neighbours are stored.
 
-def missing_between(stored: Sequence[tuple[int, ...]], grid: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return the coordinates of the chunks that are missing although all their neighbours are stored, in C order.
-
-    ``stored`` are the coordinates of the stored chunks, ``grid`` is the number of chunks in each dimension. The
-    neighbours of a chunk are the previous and the next one in each dimension, as far as they exist. A grid of one
-    chunk has none.
+    The neighbours of a chunk are the previous and the next one in each dimension of the grid, as far as they exist. A
+    grid of one chunk has none. Grids of more than 2^62 chunks are not examined.
     """
+    grid, present = stored.counts, stored.indices
     axes = [axis for axis, count in enumerate(grid) if count > 1]
-    if not stored or not axes or prod(grid) > MAX_CHUNKS:
-        return []
-    present = np.sort(np.ravel_multi_index(tuple(np.array(stored, np.int64).T), tuple(grid)))
+    if present is None or not len(present) or not axes:
+        return
     strides = [prod(grid[axis + 1 :]) for axis in range(len(grid))]
 
     def is_present(indices: Indices) -> Any:
         positions = np.searchsorted(present, indices)
         return present[np.minimum(positions, len(present) - 1)] == indices
 
-    # Each candidate has a stored neighbour in the first of the dimensions.
+    # Each candidate follows a stored chunk in the first of the dimensions, or is the first one and precedes one.
     first = axes[0]
-    position = present // strides[first] % grid[first]
-    candidates = np.unique(
-        np.concatenate(
+    for start in range(0, len(present), WINDOW):
+        window = np.array(present[start : start + WINDOW])
+        position = window // strides[first] % grid[first]
+        candidates = np.concatenate(
             [
-                present[position + 1 < grid[first]] + strides[first],
-                present[position > 0] - strides[first],
+                window[position == 1] - strides[first],
+                window[position + 1 < grid[first]] + strides[first],
             ]
         )
-    )
-    candidates = candidates[~is_present(candidates)]
-    for axis in axes:
-        position = candidates // strides[axis] % grid[axis]
-        has_next, has_previous = position + 1 < grid[axis], position > 0
-        is_enclosed = np.ones(len(candidates), bool)
-        is_enclosed[has_next] &= is_present(candidates[has_next] + strides[axis])
-        is_enclosed[has_previous] &= is_present(candidates[has_previous] - strides[axis])
-        candidates = candidates[is_enclosed]
-    coords = np.unravel_index(candidates, tuple(grid))
-    return [tuple(int(c) for c in chunk) for chunk in zip(*coords, strict=True)]
+        candidates = candidates[~is_present(candidates)]
+        for axis in axes:
+            position = candidates // strides[axis] % grid[axis]
+            has_next, has_previous = position + 1 < grid[axis], position > 0
+            is_enclosed = np.ones(len(candidates), bool)
+            is_enclosed[has_next] &= is_present(candidates[has_next] + strides[axis])
+            is_enclosed[has_previous] &= is_present(candidates[has_previous] - strides[axis])
+            candidates = candidates[is_enclosed]
+        yield from stored.coords_of(candidates)
 
 
 class ChunkVerifier:

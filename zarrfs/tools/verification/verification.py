@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, nullcontext
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from zarrfs.api.open import Location
@@ -17,6 +18,7 @@ from zarrfs.engine.parallel import CORES, for_each
 from zarrfs.engine.stores.locations import split_options
 from zarrfs.errors import OptionError, ServerError, StoreError, ZarrError
 from zarrfs.tools.copying.block_grid import ChunkCoords, Coords
+from zarrfs.tools.copying.cells import Cells
 from zarrfs.tools.copying.cluster.connection import check_task_timeout, connect_cluster
 from zarrfs.tools.copying.cluster.executor import ClusterExecutor
 from zarrfs.tools.copying.presence import check_presence
@@ -78,7 +80,7 @@ def verify(
         dask: the address of a Dask scheduler (``tcp://host:8786``) or a ``distributed.Client``, whose workers decode
             and compare. They need zarrfs and access to both locations. This process writes the report.
         task_timeout: the time limit in seconds for one task on a worker of ``dask``; None: no limit. A worker that
-            exceeds it counts as hanging, and its tasks run on other workers.
+            exceeds it is closed, and its tasks run on other workers.
 
     Raises the errors of ``open``, NodeExistsError if the report file exists and ``resume`` is False, StoreError if it
     cannot be written, or if the cluster was lost, and OptionError for ``metadata`` without ``other``. Problems of the
@@ -253,17 +255,16 @@ class _Run:
             report.problems.append(Problem(path, "different", message))
         try:
             coords, is_complete = self._chunks(path, array, compared)
-            grid = array.storage.grid_shape
         except ZarrError as error:
             report.problems.append(Problem(path, "unreadable", _message(error)))
             return
         listed = array.store.listable and compared is None
-        if listed and is_complete:
+        if listed and is_complete and isinstance(coords, Cells):
             report.problems += [
                 Problem(
                     path, "missing", "all neighbouring chunks are stored", chunk, array.storage.key(chunk)
                 )
-                for chunk in missing_between(coords, grid)
+                for chunk in missing_between(coords)
             ]
         progress_counter = ProgressCounter(
             path, len(coords), nbytes_of_chunks(array, len(coords)), self.progress
@@ -288,14 +289,14 @@ class _Run:
         if listed.error is not None:
             self.report.problems.append(Problem(path, "unreadable", _message(listed.error)))
         if other is None:
-            return sorted(listed.chunks), listed.error is None
+            return listed.chunks, listed.error is None
         if not other.store.listable or other.spec.chunk_grid != array.spec.chunk_grid:
             return every_chunk
         compared = ArrayKeys(other)
         if compared.error is not None:
             message = f"{other.store.url}: {_message(compared.error)}"
             self.report.problems.append(Problem(path, "unreadable", message))
-        return sorted({*listed.chunks, *compared.chunks}), False
+        return Cells(array.storage.grid_shape, chain(listed.chunks, compared.chunks)), False
 
     def _verify_chunks(
         self,
@@ -329,9 +330,10 @@ class _Run:
             progress_counter.add(len(batch))
 
         if self.cluster is not None:
-            batches = list(remaining())
-            nbytes = progress_counter.item_nbytes * sum(map(len, batches)) / max(1, len(batches))
-            self.cluster.run(verify_batch, batches, 0, lambda count: None, nbytes, record)
+            # The batches are made while the tasks run. The last one can be smaller: the average counts.
+            count = -(-len(coords) // size)
+            nbytes = progress_counter.item_nbytes * len(coords) / max(1, count)
+            self.cluster.run(verify_batch, remaining(), 0, lambda count: None, nbytes, record, count)
             return
         for batch in remaining():
             problems: list[Problem] = []

@@ -4,7 +4,8 @@ Therefore it has as many items as a thread processes in some seconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from zarrfs.tools.copying.cluster.results import BatchResult
@@ -15,7 +16,6 @@ __all__ = [
     "MAX_UNMEASURED_BATCH_SIZE",
     "SCHEDULING_SECONDS",
     "Batches",
-    "batch_count",
     "batch_size",
 ]
 
@@ -38,11 +38,13 @@ MAX_BATCH_SIZE = 1024
 
 
 class Batches:
-    """The items of a run that have not been submitted."""
+    """The items of a run that have not been submitted. They are taken from the iterable when they are needed, so that
+    only those of the tasks in flight are in memory. ``count`` is their number, as far as it is known.
+    """
 
-    def __init__(self, items: Sequence[Any]) -> None:
-        self._items = items
-        self._next = 0
+    def __init__(self, items: Iterable[Any], count: int) -> None:
+        self._items = iter(items)
+        self._remaining = count
         self._done = 0
         self._seconds = 0.0
 
@@ -51,15 +53,15 @@ class Batches:
         self._done += result.done
         self._seconds += result.seconds
 
-    def take(self, count: int, threads: int) -> Iterator[Sequence[Any]]:
+    def take(self, count: int, threads: int) -> Iterator[list[Any]]:
         """Yield up to ``count`` batches for a cluster with so many threads."""
         for _ in range(count):
-            if self._next == len(self._items):
-                return
             item_seconds = self._seconds / self._done if self._done else None
-            size = batch_size(len(self._items) - self._next, threads, item_seconds)
-            yield self._items[self._next : self._next + size]
-            self._next = min(len(self._items), self._next + size)
+            batch = list(islice(self._items, batch_size(self._remaining, threads, item_seconds)))
+            if not batch:
+                return
+            self._remaining = max(0, self._remaining - len(batch))
+            yield batch
 
 
 def batch_size(remaining: int, threads: int, item_seconds: float | None) -> int:
@@ -69,18 +71,3 @@ def batch_size(remaining: int, threads: int, item_seconds: float | None) -> int:
         seconds = max(BATCH_SECONDS, threads * SCHEDULING_SECONDS)
         limit = int(min(MAX_BATCH_SIZE, seconds / max(item_seconds, seconds / MAX_BATCH_SIZE)))
     return max(1, min(limit, remaining // (threads * MIN_TASKS_PER_THREAD)))
-
-
-def batch_count(items: int, threads: int, item_seconds: float, unmeasured: int) -> int:
-    """Return the number of Dask tasks of a run. The sizes of the first ``unmeasured`` are determined before it is known
-    how long items take.
-    """
-    count, remaining = 0, items
-    while remaining:
-        size = batch_size(remaining, threads, None if count < unmeasured else item_seconds)
-        # The size does not change before fewer items remain than threads take together.
-        equal = (remaining - size * threads * MIN_TASKS_PER_THREAD) // size if count >= unmeasured else 0
-        equal = max(1, equal)
-        count += equal
-        remaining -= min(remaining, equal * size)
-    return count

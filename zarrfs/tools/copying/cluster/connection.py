@@ -62,8 +62,10 @@ def connect_cluster(
         if dask.asynchronous:
             raise UnsupportedError(f"{dask} is asynchronous; expected a synchronous client")
         executor = ClusterExecutor(dask, resume_hint, task_timeout, on_statistics)
-        yield executor
-        executor.release()
+        try:
+            yield executor
+        finally:
+            executor.release()
         return
     if not isinstance(dask, str) or not dask:
         raise LocationError(
@@ -83,8 +85,10 @@ def connect_cluster(
     try:
         with client:
             executor = ClusterExecutor(client, resume_hint, task_timeout, on_statistics)
-            yield executor
-            executor.release()  # not after an error: the cluster may be lost
+            try:
+                yield executor
+            finally:
+                executor.release()
     finally:
         log.removeFilter(_is_no_cancellation)
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, NamedTuple
 
-from zarrfs.errors import ZarrError
-
 __all__ = ["BatchResult", "Statistics", "WorkerStatistics"]
 
 
@@ -56,15 +54,13 @@ class BatchResult(NamedTuple):
     """The result of a Dask task.
 
     Attributes:
-        done: the number of items that were processed.
-        error: the error that stopped the batch, or None.
+        done: the number of items that were processed: not all of them if the run was stopped.
         values: what the function returned for each processed item, if the caller asks for them.
         worker: the address of the worker.
         seconds: the time that the batch took.
     """
 
     done: int
-    error: ZarrError | OSError | MemoryError | None
     values: list[Any]
     worker: str
     seconds: float
