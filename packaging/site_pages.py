@@ -110,7 +110,7 @@ COMMAND = re.compile(r"^## zarrfs ([a-z]+)$", re.MULTILINE)
 """The heading of a command in ``docs/command-line.md``."""
 
 PACKAGE_SECTIONS: dict[str, tuple[str, ...]] = {
-    OPENING: ("open", "open_array", "open_group", "open_consolidated", "Access"),
+    OPENING: ("open", "open_array", "open_group", "open_consolidated", "ReadWriteOptions"),
     "Arrays": ("Array",),
     "Groups": ("Group", "tree"),
     CREATION: (
@@ -123,7 +123,7 @@ PACKAGE_SECTIONS: dict[str, tuple[str, ...]] = {
 }
 """Heading -> names of the package ``zarrfs``. The exceptions and modules are on other pages."""
 
-OPTION_CLASSES = ("Access", "ChunkConstraint")
+OPTION_CLASSES = ("ReadWriteOptions", "ChunkConstraint")
 """Classes whose attributes users set. The engine uses their methods."""
 
 PYTHON_MODULES = (

@@ -39,6 +39,7 @@ EXPORTS = [
     "OptionError",
     "ProcessSynchronizer",
     "ReadOnlyError",
+    "ReadWriteOptions",
     "SelectionError",
     "ServerError",
     "StoreError",

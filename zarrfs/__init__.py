@@ -63,7 +63,8 @@ if TYPE_CHECKING:
         zeros,
         zeros_like,
     )
-    from zarrfs.engine.access import Access
+    from zarrfs.engine.access import ReadWriteOptions
+    from zarrfs.engine.access import ReadWriteOptions as Access
     from zarrfs.engine.array.array import Array
     from zarrfs.engine.create.chunk_shapes import ChunkConstraint
     from zarrfs.engine.group.group import Group
@@ -95,6 +96,7 @@ __all__ = [
     "OptionError",
     "ProcessSynchronizer",
     "ReadOnlyError",
+    "ReadWriteOptions",
     "SelectionError",
     "ServerError",
     "StoreError",
@@ -135,10 +137,11 @@ __all__ = [
 ]
 
 _LAZY_IMPORTS = {
-    "Access": "zarrfs.engine.access:Access",
+    "Access": "zarrfs.engine.access:ReadWriteOptions",
     "Array": "zarrfs.engine.array.array:Array",
     "ChunkConstraint": "zarrfs.engine.create.chunk_shapes:ChunkConstraint",
     "Group": "zarrfs.engine.group.group:Group",
+    "ReadWriteOptions": "zarrfs.engine.access:ReadWriteOptions",
     "ProcessSynchronizer": "zarrfs.engine.stores.wrappers.synchronizers:ProcessSynchronizer",
     "ThreadSynchronizer": "zarrfs.engine.stores.wrappers.synchronizers:ThreadSynchronizer",
     "array": "zarrfs.api.routines:array",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import zarrfs
-from zarrfs.engine.access import Access
+from zarrfs.engine.access import ReadWriteOptions
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.group.group import make_node
 from zarrfs.engine.stores.base import IMMUTABLE, StoredValue
@@ -87,7 +87,7 @@ def test_external_changes_of_a_mapping_are_read(chain: str) -> None:
 
 
 def counting(
-    array: zarrfs.Array, capacity: int, access: Access | None = None
+    array: zarrfs.Array, capacity: int, access: ReadWriteOptions | None = None
 ) -> tuple[zarrfs.Array, CountingStore]:
     store = CountingStore(array.store)
     node = make_node(store, array.path, array.spec, ChunkCache(capacity), True, access)
@@ -131,7 +131,7 @@ def test_without_a_cache_each_read_reads_the_bytes_of_its_chunks(tmp_path: Any) 
 
 def test_cached_data_without_revalidation_cause_no_requests(tmp_path: Any) -> None:
     made = zarrfs.create_array(LocalStore(tmp_path), data=DATA, chunks=(32, 32))
-    array, store = counting(made, 1 << 20, Access(recheck_data=False))
+    array, store = counting(made, 1 << 20, ReadWriteOptions(recheck_data=False))
     for _ in range(2):
         np.testing.assert_array_equal(array[:32, :32], DATA[:32, :32])
     store.reset()
@@ -163,7 +163,9 @@ def test_metadata_are_rechecked_by_every_property(recheck: Any) -> None:
         "view": lambda z: z.astype("f4").shape,
         "cast": lambda z: len(z.astype("f4")),
     }
-    readers = {name: zarrfs.open_array(store, access=Access(recheck_metadata=recheck)) for name in seen}
+    readers = {
+        name: zarrfs.open_array(store, access=ReadWriteOptions(recheck_metadata=recheck)) for name in seen
+    }
     before = {name: read(readers[name]) for name, read in seen.items()}
     writer.resize(8, 9)
     writer[...] = 1
@@ -181,7 +183,7 @@ def test_metadata_are_rechecked_by_every_property(recheck: Any) -> None:
 def test_rechecking_metadata_of_a_deleted_array_raises_except_in_repr() -> None:
     store = MemoryStore()
     zarrfs.create_array(store, "a", shape=(4, 6))
-    array = zarrfs.open_array(store, "a", access=Access(recheck_metadata=True))
+    array = zarrfs.open_array(store, "a", access=ReadWriteOptions(recheck_metadata=True))
     store.values.clear()
     with pytest.raises(zarrfs.NodeNotFoundError, match="were deleted"):
         array.shape

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Unpack
 
 from zarrfs.api.open_options import MODE_ALIASES, MODES
-from zarrfs.engine.access import Access
+from zarrfs.engine.access import ReadWriteOptions
 from zarrfs.engine.array.array import Array
 from zarrfs.engine.cache import ChunkCache, default_cache
 from zarrfs.engine.chunks.chunk_key_encodings import SeparatorKeys, resembles_chunk_key
@@ -35,7 +35,7 @@ def open_existing(
     location: Location,
     path: str,
     mode: str,
-    access: Access,
+    access: ReadWriteOptions,
     **options: Unpack[LocationOptions],
 ) -> Array | Group:
     """Open an existing node. Raises NodeNotFoundError if there is none."""
@@ -107,7 +107,7 @@ def check_opened(node: Array | Group, zarr_format: Any, use_consolidated: bool |
 def located_store(
     location: Location,
     mode: str,
-    access: Access | None,
+    access: ReadWriteOptions | None,
     **options: Unpack[LocationOptions],
 ) -> tuple[Store, str, OpenStore | None]:
     """Return the store of a location, the path in it, and the owner of the store: None if the caller passed it."""

@@ -1,4 +1,4 @@
-"""The options of the functions that open and create nodes: the modes, the checks, and the resulting ``Access``."""
+"""The options of the functions that open and create nodes: modes, checks, and the resulting ``ReadWriteOptions``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from zarrfs.engine.access import Access
+from zarrfs.engine.access import ReadWriteOptions
 from zarrfs.engine.create.array_options import (
     ArrayOptions,
     check_option_names,
@@ -58,10 +58,10 @@ def resolve_mode(mode: str | None, store: Location | None, options: Mapping[str,
     return mode
 
 
-def resolve_access(options: Mapping[str, Any]) -> Access:
-    """Return the Access that results from all options of a call."""
+def resolve_access(options: Mapping[str, Any]) -> ReadWriteOptions:
+    """Return the ReadWriteOptions that results from all options of a call."""
     translated = engine_options({name: options[name] for name in FOR_OPENING if name in options})
-    access: Access = translated.get("access") or Access()
+    access: ReadWriteOptions = translated.get("access") or ReadWriteOptions()
     changes: dict[str, Any] = {}
     if "write_empty_chunks" in translated and translated["write_empty_chunks"] is not None:
         changes["write_empty_chunks"] = translated["write_empty_chunks"]

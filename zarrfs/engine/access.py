@@ -15,7 +15,7 @@ from typing import Any, Literal
 from zarrfs.engine.stores.base import IMMUTABLE, StoredValue
 from zarrfs.errors import ChunkDecodeError
 
-__all__ = ["Access", "Recheck"]
+__all__ = ["ReadWriteOptions", "Recheck"]
 
 Recheck = bool | Literal["open"] | float | datetime | timedelta
 """When cached metadata or data are compared with the store before use.
@@ -29,8 +29,10 @@ Recheck = bool | Literal["open"] | float | datetime | timedelta
 
 
 @dataclass(frozen=True)
-class Access:
+class ReadWriteOptions:
     """How a node, and the nodes that are reached from it, are read and written. Immutable.
+
+    ``zarrfs.Access`` is an alias, which users write: ``zarrfs.open(location, access=zarrfs.Access(...))``.
 
     Raises ValueError for a value that an option cannot have.
 

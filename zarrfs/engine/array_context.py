@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.engine.access import Access
+from zarrfs.engine.access import ReadWriteOptions
 from zarrfs.engine.cache import CacheEntry, ChunkCache
 from zarrfs.engine.chunks.chunk_grids import RegularGrid
 from zarrfs.engine.codecs.base import ArrayArrayCodec, BytesBytesCodec, ChunkSpec, CodecError
@@ -106,7 +106,13 @@ class ArrayContext:
     """
 
     def __init__(
-        self, store: Store, path: str, prefix: str, spec: ArraySpec, cache: ChunkCache, access: Access
+        self,
+        store: Store,
+        path: str,
+        prefix: str,
+        spec: ArraySpec,
+        cache: ChunkCache,
+        access: ReadWriteOptions,
     ) -> None:
         self.store = store
         self.prefix = prefix

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from zarrfs.engine.access import Access
+from zarrfs.engine.access import ReadWriteOptions
 from zarrfs.engine.array.array import Array
 from zarrfs.engine.create import new_nodes
 from zarrfs.engine.create.array_spec import array_spec
@@ -187,7 +187,9 @@ def _detect_driver(store: Store, path: str) -> str:
     return drivers[existing.zarr_format]
 
 
-def _read(store: Store, path: str, access: Access, metadata_cache: Any) -> tuple[ArraySpec | None, float]:
+def _read(
+    store: Store, path: str, access: ReadWriteOptions, metadata_cache: Any
+) -> tuple[ArraySpec | None, float]:
     cached = metadata_cache.get(store, path)
     if cached is not None and access.may_reuse_metadata(cached[1]):
         existing, read_at = cached
@@ -237,7 +239,7 @@ def _identity_domain(transform: Any) -> Schema:
     return replace(existing, labels=None)
 
 
-def _access(spec: Mapping[str, Any], context: Context) -> Access:
+def _access(spec: Mapping[str, Any], context: Context) -> ReadWriteOptions:
     recheck_default = spec.get("recheck_cached")
     assumed: Literal["only", "cached"] | None = (
         "only" if spec.get("assume_metadata") else "cached" if spec.get("assume_cached_metadata") else None
@@ -250,7 +252,7 @@ def _access(spec: Mapping[str, Any], context: Context) -> Access:
                 f"{name}: expected true, false, 'open' or seconds since 1970, found {short_repr(value)}"
             )
         bounds[name] = value
-    return Access(
+    return ReadWriteOptions(
         recheck_metadata=bounds["recheck_cached_metadata"],
         recheck_data=bounds["recheck_cached_data"],
         fill_missing=spec.get("fill_missing_data_reads", True),

@@ -44,9 +44,9 @@ class Array(IndexedArray):
     passed stays open.
 
     Methods that read raise ChunkDecodeError if a chunk cannot be decoded, MissingChunkError if a chunk is missing and
-    ``Access.fill_missing`` is False, SelectionError if the selection does not fit the shape, and StoreError. Methods
-    that write raise ReadOnlyError if the array is open read-only, DataError or DataShapeError if the values do not fit
-    the data type or the selection, ChunkEncodeError, and StoreError.
+    ``ReadWriteOptions.fill_missing`` is False, SelectionError if the selection does not fit the shape, and StoreError.
+    Methods that write raise ReadOnlyError if the array is open read-only, DataError or DataShapeError if the values
+    do not fit the data type or the selection, ChunkEncodeError, and StoreError.
     """
 
     # -- metadata ----------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from zarrfs.engine.access import Access
+from zarrfs.engine.access import ReadWriteOptions
 from zarrfs.engine.array.properties import ArrayProperties
 from zarrfs.engine.array_context import ArrayContext
 from zarrfs.engine.cache import ChunkCache
@@ -58,7 +58,7 @@ class IndexedArray(StoredNode[ArraySpec], ArrayProperties):
         spec: ArraySpec,
         cache: ChunkCache,
         read_only: bool,
-        access: Access | None = None,
+        access: ReadWriteOptions | None = None,
     ) -> None:
         super().__init__(store, path, spec, cache, read_only, access)
         self.write_empty_chunks = self._access.write_empty_chunks
@@ -85,7 +85,7 @@ class IndexedArray(StoredNode[ArraySpec], ArrayProperties):
 
     @property
     def _current_storage(self) -> ArrayContext:
-        """The storage by the current metadata, which are read again if ``Access.recheck_metadata`` requires it."""
+        """The storage by the current metadata, read again if ``ReadWriteOptions.recheck_metadata`` requires it."""
         self._recheck()
         return self._storage
 

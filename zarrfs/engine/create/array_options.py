@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, TypedDict, TypeVar
 
 import numpy as np
 
-from zarrfs.engine.access import Access
+from zarrfs.engine.access import ReadWriteOptions
 from zarrfs.engine.dtypes import DataType
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.stores.wrappers.synchronizers import Synchronizer
@@ -85,11 +85,11 @@ class NodeOptions(TypedDict, total=False):
     zarr_version: Annotated[int | None, Option(alias_of="zarr_format")]
     attributes: Annotated[Mapping[str, Any] | None, Option("the user attributes")]
     access: Annotated[
-        Access | None,
+        ReadWriteOptions | None,
         Option(
             "how the node is read and written, see ``Access``",
             applies_to_existing=True,
-            accepts=(Access,),
+            accepts=(ReadWriteOptions,),
             form="an Access",
         ),
     ]
@@ -456,7 +456,7 @@ def engine_options(options: Mapping[str, Any]) -> dict[str, Any]:
         _translate_chunk_keys(options)
     _translate_config(options)
     if options.pop("cache_metadata", None) is False:
-        options["access"] = replace(options.get("access") or Access(), recheck_metadata=True)
+        options["access"] = replace(options.get("access") or ReadWriteOptions(), recheck_metadata=True)
     if options.pop("write_data", True) is False and "data" in options:
         data = options.pop("data")
         is_sequence = not hasattr(data, "dtype")

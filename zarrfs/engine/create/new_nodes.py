@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from zarrfs.engine.access import Access
+from zarrfs.engine.access import ReadWriteOptions
 from zarrfs.engine.array.array import Array
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.chunks.chunk_grids import RegularGrid
@@ -147,7 +147,7 @@ def create_array(
     cache: ChunkCache,
     *,
     write_empty_chunks: bool | None = None,
-    access: Access | None = None,
+    access: ReadWriteOptions | None = None,
     **options: Any,
 ) -> Array:
     """Create an array and its missing ancestors. A failure leaves the store unchanged.
@@ -160,7 +160,7 @@ def create_array(
     """
     check_option_names("create_array()", options, described(ArrayOptions))
     check_option_types({"access": access})
-    access = access or Access()
+    access = access or ReadWriteOptions()
     if write_empty_chunks is not None:
         access = replace(access, write_empty_chunks=write_empty_chunks)
     spec = create_array_node(store, path, access, **options)
@@ -170,7 +170,7 @@ def create_array(
 def create_array_node(
     store: Store,
     path: str,
-    access: Access,
+    access: ReadWriteOptions,
     *,
     data: Any = None,
     copy_from: Any = None,

@@ -9,7 +9,7 @@ from collections.abc import Mapping, MutableMapping
 from contextlib import AbstractContextManager, suppress
 from typing import Any, Unpack
 
-from zarrfs.engine.access import Access
+from zarrfs.engine.access import ReadWriteOptions
 from zarrfs.engine.array.array import Array
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.create import new_nodes
@@ -289,7 +289,12 @@ Node = Array | Group
 
 
 def make_node(
-    store: Store, path: str, spec: NodeSpec, cache: ChunkCache, read_only: bool, access: Access | None = None
+    store: Store,
+    path: str,
+    spec: NodeSpec,
+    cache: ChunkCache,
+    read_only: bool,
+    access: ReadWriteOptions | None = None,
 ) -> Array | Group:
     """Return the ``Array`` or ``Group`` for the parsed metadata of a node."""
     if isinstance(spec, ArraySpec):

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 from weakref import WeakValueDictionary
 
-from zarrfs.engine.access import Access
+from zarrfs.engine.access import ReadWriteOptions
 from zarrfs.engine.cache import ChunkCache, default_cache
 from zarrfs.engine.formats import api as formats
 from zarrfs.engine.formats.base import NodeKeys
@@ -40,7 +40,7 @@ def reopen_node(
     store: Store,
     path: str,
     read_only: bool,
-    access: Access,
+    access: ReadWriteOptions,
     cache: ChunkCache | None = None,
 ) -> Any:
     """Return the node at a path of a store. Unpickling calls this function; the metadata are read from the store.
@@ -111,13 +111,13 @@ class StoredNode(Generic[Spec]):
         spec: Spec,
         cache: ChunkCache,
         read_only: bool,
-        access: Access | None = None,
+        access: ReadWriteOptions | None = None,
     ) -> None:
         self._store = store
         self._path = path
         self._cache = cache
         self._read_only = read_only
-        self._access = Access() if access is None else access
+        self._access = ReadWriteOptions() if access is None else access
         self._read_at = time.time()
         # Held from reading or writing a document until its spec is set, so that threads that share the object never
         # replace a newer spec by an older one.
@@ -245,7 +245,7 @@ class StoredNode(Generic[Spec]):
     # -- metadata that other writers may change ----------------------------------------------------------------
 
     @property
-    def access(self) -> Access:
+    def access(self) -> ReadWriteOptions:
         """When metadata and data are compared with the store, and how missing chunks are treated."""
         return self._access
 
@@ -274,7 +274,7 @@ class StoredNode(Generic[Spec]):
         return f"{self._store.url}/{self._path}".rstrip("/")
 
     def _recheck(self) -> None:
-        """Read the metadata again if ``Access.recheck_metadata`` requires it."""
+        """Read the metadata again if ``ReadWriteOptions.recheck_metadata`` requires it."""
         if self._access.metadata_expired(self._read_at):
             self.refresh()
 

@@ -145,8 +145,8 @@ def read_into(
 def execute(plan: ReadPlan, out: Array) -> None:
     """Execute a plan: fill ``out``, an array of the shape of the read buffer. Missing chunks read as the fill value.
 
-    Raises ChunkDecodeError for a chunk that cannot be decoded, unless ``Access.on_corrupt`` is set, MissingChunkError
-    for a missing chunk if ``Access.fill_missing`` is False, and StoreError.
+    Raises ChunkDecodeError for a chunk that cannot be decoded, unless ``ReadWriteOptions.on_corrupt`` is set,
+    MissingChunkError for a missing chunk if ``ReadWriteOptions.fill_missing`` is False, and StoreError.
     """
     concurrency = plan.storage.access.concurrency
     if concurrency is None and plan.is_serial:

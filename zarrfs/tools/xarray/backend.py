@@ -17,7 +17,7 @@ from xarray.backends import AbstractDataStore, BackendEntrypoint
 from xarray.backends.common import NONE_VAR_NAME
 from xarray.backends.store import StoreBackendEntrypoint
 
-from zarrfs.engine.access import Access
+from zarrfs.engine.access import ReadWriteOptions
 from zarrfs.engine.array.array import Array
 from zarrfs.engine.create.array_options import check_option_names, with_options_signature
 from zarrfs.engine.group.group import Group
@@ -65,7 +65,7 @@ class NodeOptions(TypedDict, total=False):
     zarr_format: int | None
     use_zarr_fill_value_as_mask: bool | None
     allow_external: bool
-    access: Access
+    access: ReadWriteOptions
 
 
 class OpenOptions(DecodingOptions, NodeOptions, total=False):

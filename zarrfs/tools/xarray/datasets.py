@@ -11,7 +11,7 @@ from xarray import Variable
 from xarray.backends.common import NONE_VAR_NAME
 
 from zarrfs.api.open import open
-from zarrfs.engine.access import Access
+from zarrfs.engine.access import ReadWriteOptions
 from zarrfs.engine.array.array import Array
 from zarrfs.engine.group.group import Group
 from zarrfs.engine.stores.base import Store
@@ -29,7 +29,7 @@ class ReadingOptions(TypedDict, total=False):
     """Options of ``zarrfs.open`` that the engine passes on. See there."""
 
     allow_external: bool
-    access: Access
+    access: ReadWriteOptions
 
 
 @dataclass(frozen=True)

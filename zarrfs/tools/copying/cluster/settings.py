@@ -20,7 +20,7 @@ __all__ = ["TaskSettings", "pickled_with_settings", "unpickled_with_settings"]
 @dataclass(frozen=True)
 class TaskSettings:
     """How tasks read and write, apart from what the tasks themselves contain: arrays with their stores, storage
-    options, caches and ``Access``. A setting that is not set here is that of the worker.
+    options, caches and ``ReadWriteOptions``. A setting that is not set here is that of the worker.
 
     Attributes:
         max_document: the maximum size of a metadata document in bytes, or None.
