@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from zarrfs_viewer.display.levels import pixel_aspect
-from zarrfs_viewer.images.dataset import initial_intent, open_dataset
+from zarrfs_viewer.images.dataset import initial_settings, open_dataset
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.rendering.compose import compose
 from zarrfs_viewer.rendering.labels import blend_labels
@@ -120,8 +120,8 @@ def _draw(planes: list[np.ndarray[Any, Any]], changed: list[list[ChannelSettings
     compose(planes, changed[number])
 
 
-def _is_exact_frame_of(intent: DisplaySettings, frame: Frame) -> bool:
-    return frame.complete and frame.state.intent.position == intent.position
+def _is_exact_frame_of(settings: DisplaySettings, frame: Frame) -> bool:
+    return frame.complete and frame.state.settings.position == settings.position
 
 
 class FrameReceiver:
@@ -156,28 +156,32 @@ def measure_opening(
     """Measure the time from opening to the first frame and to the exact frame."""
     start = time.perf_counter()
     image = open_dataset(location).open_image()
-    intent = initial_intent(image)
-    rows, columns = (image.shape[axis] for axis in intent.displayed)
-    viewport = fit(*WINDOW, rows, columns, pixel_aspect(image, intent.displayed))
+    settings = initial_settings(image)
+    rows, columns = (image.shape[axis] for axis in settings.displayed)
+    viewport = fit(*WINDOW, rows, columns, pixel_aspect(image, settings.displayed))
     opened = time.perf_counter()
-    pipeline.show(image, intent, viewport)
+    pipeline.show(image, settings, viewport)
     first = receiver.wait(lambda frame: True)
     exact = receiver.wait(lambda frame: frame.complete)
     durations = [(time_of_arrival - start) * 1e3 for time_of_arrival in (opened, first, exact)]
     print("open {:.1f} ms, first pixels {:.1f} ms, exact {:.1f} ms".format(*durations))
-    return image, intent, viewport
+    return image, settings, viewport
 
 
 def measure_steps(
-    image: Image, intent: DisplaySettings, viewport: Viewport, receiver: FrameReceiver, pipeline: ViewPipeline
+    image: Image,
+    settings: DisplaySettings,
+    viewport: Viewport,
+    receiver: FrameReceiver,
+    pipeline: ViewPipeline,
 ) -> None:
     """Measure steps of one slice at a fixed rate. The first pass is cold, the second is warm."""
-    axis = next(a for a in image.slider_axes if a not in intent.displayed)
+    axis = next(a for a in image.slider_axes if a not in settings.displayed)
     count = min(STEPS, image.shape[axis] - 1)
     for name in ("cold", "warm"):
         times: list[float] = []
         for number in range(count + 1):
-            moved = with_position(intent, axis, number)
+            moved = with_position(settings, axis, number)
             start = time.perf_counter()
             pipeline.show(image, moved, viewport)
             done = receiver.wait(partial(_is_exact_frame_of, moved))
@@ -208,8 +212,8 @@ def main() -> None:
         streamer = TileStreamer()
         receiver = FrameReceiver()
         pipeline = ViewPipeline(streamer, on_frame=receiver.put)
-        image, intent, viewport = measure_opening(str(directory), receiver, pipeline)
-        measure_steps(image, intent, viewport, receiver, pipeline)
+        image, settings, viewport = measure_opening(str(directory), receiver, pipeline)
+        measure_steps(image, settings, viewport, receiver, pipeline)
         print(streamer.memory)
         pipeline.close()
         streamer.close()

@@ -8,7 +8,7 @@ from time import monotonic, sleep
 
 import pytest
 from zarrfs_viewer.display.resolve import DisplayState, resolve
-from zarrfs_viewer.images.dataset import initial_intent
+from zarrfs_viewer.images.dataset import initial_settings
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.open_image import image_from_array
 from zarrfs_viewer.images.tile_grid import PlaneKey, Rank, TileKey, TileRequest
@@ -55,8 +55,8 @@ def step_through(streamer: TileStreamer, image: Image, positions: Iterable[int],
     stream = streamer.open()
     state: DisplayState | None = None
     for position in positions:
-        intent = with_position(initial_intent(image), 0, position)
-        state = resolve(intent, image, fit(512, 256, 256, 512), (), state, budget)
+        settings = with_position(initial_settings(image), 0, position)
+        state = resolve(settings, image, fit(512, 256, 256, 512), (), state, budget)
         stream.show(state.images, state.tiles, state.prefetch)
         end = monotonic() + TIMEOUT
         while streamer.memory.queued or streamer.memory.running:
@@ -91,9 +91,9 @@ def test_chunks_are_decoded_at_most_twice_if_two_layers_do_not_fit(streamer: Til
 
 def test_nothing_is_kept_if_a_layer_does_not_fit() -> None:
     image, _ = counted_image(LAYER_NBYTES)
-    state = resolve(initial_intent(image), image, fit(512, 256, 256, 512), (), None, LAYER_NBYTES - 1)
+    state = resolve(initial_settings(image), image, fit(512, 256, 256, 512), (), None, LAYER_NBYTES - 1)
     assert not any(request.keeps_chunks for request in (*state.tiles, *state.prefetch))
-    state = resolve(initial_intent(image), image, fit(512, 256, 256, 512), (), None, LAYER_NBYTES)
+    state = resolve(initial_settings(image), image, fit(512, 256, 256, 512), (), None, LAYER_NBYTES)
     assert all(request.keeps_chunks for request in (*state.tiles, *state.prefetch))
 
 

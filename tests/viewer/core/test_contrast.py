@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from zarrfs_viewer.display.resolve import resolve
-from zarrfs_viewer.images.dataset import initial_intent
+from zarrfs_viewer.images.dataset import initial_settings
 from zarrfs_viewer.rendering.contrast import auto_limits, channel_values, histogram
 from zarrfs_viewer.rendering.renderer import complete_frame
 from zarrfs_viewer.state.view_state import fit, with_position
@@ -128,13 +128,13 @@ def test_heights_are_relative_counts_or_their_logarithms() -> None:
 def test_channel_values_are_read_from_the_finest_level_that_is_small_enough() -> None:
     data = random_values((4, 64, 64))
     image = open_pyramid(pyramid(data, "zyx", 3))
-    intent = with_position(initial_intent(image), 0, 2)
+    settings = with_position(initial_settings(image), 0, 2)
     channel = image.channels[0]
-    assert np.array_equal(channel_values(image, channel, intent).reshape(64, 64), data[2])
-    assert channel_values(image, channel, intent, max_pixels=1024).size == 32 * 32
-    assert channel_values(image, channel, intent, volume=True).size == data.size
-    assert channel_values(image, channel, intent, volume=True, max_pixels=2000).size == 4 * 16 * 16
-    some_planes = channel_values(image, channel, intent, volume=True, max_pixels=600)
+    assert np.array_equal(channel_values(image, channel, settings).reshape(64, 64), data[2])
+    assert channel_values(image, channel, settings, max_pixels=1024).size == 32 * 32
+    assert channel_values(image, channel, settings, volume=True).size == data.size
+    assert channel_values(image, channel, settings, volume=True, max_pixels=2000).size == 4 * 16 * 16
+    some_planes = channel_values(image, channel, settings, volume=True, max_pixels=600)
     assert some_planes.size == 2 * 16 * 16
 
 
@@ -149,7 +149,7 @@ def test_pixels_of_the_whole_plane_represent_it_if_it_is_large_and_has_no_pyrami
     image = array_image(data, tuple(min(n, 500) for n in shape))
     array = image.levels[0].array
     assert isinstance(array, FakeArray)
-    result = channel_values(image, image.channels[0], initial_intent(image), max_pixels=20_000)
+    result = channel_values(image, image.channels[0], initial_settings(image), max_pixels=20_000)
     assert 2000 < result.size <= 20_000
     assert 0.02 < np.mean(result == 9) < 0.25
     assert len(array.reads) <= 256
@@ -158,7 +158,7 @@ def test_pixels_of_the_whole_plane_represent_it_if_it_is_large_and_has_no_pyrami
 def test_a_plane_of_few_pixels_is_read_completely() -> None:
     data = random_values((40, 30))
     image = array_image(data, (8, 8))
-    result = channel_values(image, image.channels[0], initial_intent(image), max_pixels=1200)
+    result = channel_values(image, image.channels[0], initial_settings(image), max_pixels=1200)
     assert np.array_equal(result, data.reshape(-1))
 
 
@@ -176,7 +176,7 @@ def test_rgb_samples_that_do_not_use_the_range_of_their_type_are_visible(
     data = np.resize(values, (20, 10, 3))
     image = array_image(data, (20, 10, 3), names=("y", "x", "c"))
     assert image.rgb_axis == 2
-    frame = complete_frame(resolve(initial_intent(image), image, fit(10, 20, 20, 10)))
+    frame = complete_frame(resolve(initial_settings(image), image, fit(10, 20, 20, 10)))
     assert frame.channels[0].limits == pytest.approx(limits, rel=0.01)
 
 
@@ -199,8 +199,8 @@ def test_automatic_limits_ignore_a_few_different_values_but_not_many() -> None:
 def test_values_of_a_volume_are_of_one_time_point() -> None:
     data = np.arange(3, dtype="u1")[:, None, None, None] * np.ones((3, 4, 8, 8), "u1")
     image = open_pyramid(pyramid(data, "tzyx", 1, (1, 1, 8, 8)))
-    intent = with_position(initial_intent(image), 0, 2)
-    result = channel_values(image, intent.channels[0], intent, volume=True)
+    settings = with_position(initial_settings(image), 0, 2)
+    result = channel_values(image, settings.channels[0], settings, volume=True)
     assert result.size == 4 * 8 * 8
     assert np.unique(result).tolist() == [2]
 
@@ -208,8 +208,8 @@ def test_values_of_a_volume_are_of_one_time_point() -> None:
 def test_evenly_spaced_planes_of_a_large_stack_are_read() -> None:
     data = np.arange(10, dtype="u1")[:, None, None] * np.ones((10, 8, 8), "u1")
     image = open_pyramid(pyramid(data, "zyx", 1, (1, 8, 8)))
-    intent = initial_intent(image)
-    result = channel_values(image, intent.channels[0], intent, volume=True, max_pixels=2 * 64)
+    settings = initial_settings(image)
+    result = channel_values(image, settings.channels[0], settings, volume=True, max_pixels=2 * 64)
     assert np.unique(result).tolist() == [2, 7]
 
 

@@ -12,7 +12,7 @@ from zarrfs_viewer.images.axes import guess_axes, legacy_axes, named_axes, split
 from zarrfs_viewer.images.dataset import (
     MAX_MEMBERS_INSPECTED,
     describe,
-    initial_intent,
+    initial_settings,
     open_dataset,
 )
 from zarrfs_viewer.images.image import Image
@@ -265,10 +265,10 @@ def test_label_images_are_listed_and_opened() -> None:
     assert len(problems) == 1
     assert "label image 'missing' cannot be displayed" in problems[0]
     assert (overlay.kind, overlay.name) == ("labels", "test image")
-    intent = initial_intent(opened, 1)
-    assert intent.labels == (LabelsSettings(index=0),)
+    settings = initial_settings(opened, 1)
+    assert settings.labels == (LabelsSettings(index=0),)
     assert describe(labels).kind == "labels"
-    assert initial_intent(overlay).labels[0].opacity == 1.0
+    assert initial_settings(overlay).labels[0].opacity == 1.0
     listed = describe(image["labels"], "cells.zarr/labels")
     assert [entry.kind for entry in listed.images] == ["labels", "labels"]
 

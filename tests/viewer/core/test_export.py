@@ -18,7 +18,7 @@ from zarrfs_viewer.export.writers import (
     export_tiff,
     read_region,
 )
-from zarrfs_viewer.images.dataset import initial_intent, open_dataset
+from zarrfs_viewer.images.dataset import initial_settings, open_dataset
 from zarrfs_viewer.rendering.compose import compose
 from zarrfs_viewer.state.view_state import (
     ChannelSettings,
@@ -51,22 +51,22 @@ def region(
     **options: Any,
 ) -> ExportRegion:
     image = open_pyramid(pyramid(data, axes, 2, **options))
-    return ExportRegion.visible(image, initial_intent(image), rect, level)
+    return ExportRegion.visible(image, initial_settings(image), rect, level)
 
 
 @pytest.mark.parametrize("level", [0, 1])
 def test_a_rendered_region_has_one_pixel_per_pixel_of_the_level(level: int) -> None:
     data = random_values((2, 3, 40, 60))
     image = open_pyramid(pyramid(data, "czyx", 2, (1, 1, 16, 16)))
-    intent = with_position(initial_intent(image), 1, 2)
+    settings = with_position(initial_settings(image), 1, 2)
     for number in range(2):
-        intent = with_channel(intent, number, limits=(0.0, 65535.0))
-    chosen = ExportRegion.visible(image, intent, (7.5, 11.5, 30.5, 50.5), level)
+        settings = with_channel(settings, number, limits=(0.0, 65535.0))
+    chosen = ExportRegion.visible(image, settings, (7.5, 11.5, 30.5, 50.5), level)
     step = 2**level
     rows, columns = chosen.slices[2], chosen.slices[3]
     assert (rows, columns) == ((slice(8, 31), slice(12, 51)) if level == 0 else (slice(4, 16), slice(6, 26)))
     planes = [np.ascontiguousarray(data[c, 2, ::step, ::step][rows, columns]) for c in range(2)]
-    np.testing.assert_array_equal(render_region(chosen, intent), compose(planes, intent.channels))
+    np.testing.assert_array_equal(render_region(chosen, settings), compose(planes, settings.channels))
 
 
 def test_the_visible_region_has_all_channels_of_one_slice() -> None:
@@ -132,14 +132,14 @@ def test_a_tiff_file_has_the_values_and_the_pixel_sizes(tmp_path: Path, dtype: s
 def test_rgb_and_other_axes_are_exported_as_tiff_and_structured_data_types_are_not(tmp_path: Path) -> None:
     tifffile = pytest.importorskip("tifffile")
     rgb = array_image(random_values((20, 30, 3), np.uint8))
-    export_tiff(ExportRegion.visible(rgb, initial_intent(rgb), WHOLE, 0), tmp_path / "rgb.tif")
+    export_tiff(ExportRegion.visible(rgb, initial_settings(rgb), WHOLE, 0), tmp_path / "rgb.tif")
     np.testing.assert_array_equal(tifffile.imread(tmp_path / "rgb.tif"), rgb.levels[0].array[:, :, :])
     angles = array_image(random_values((4, 20, 30)), names=["angle", "y", "x"])
-    export_tiff(ExportRegion.visible(angles, initial_intent(angles), WHOLE, 0), tmp_path / "angles.tif")
+    export_tiff(ExportRegion.visible(angles, initial_settings(angles), WHOLE, 0), tmp_path / "angles.tif")
     assert tifffile.imread(tmp_path / "angles.tif").squeeze().shape == (20, 30)
     record = array_image(np.zeros((4, 4), [("a", "u1")]))
     with pytest.raises(UnsupportedError, match="does not support the data type"):
-        export_tiff(ExportRegion.visible(record, initial_intent(record), WHOLE, 0), tmp_path / "record.tif")
+        export_tiff(ExportRegion.visible(record, initial_settings(record), WHOLE, 0), tmp_path / "record.tif")
 
 
 def test_an_exported_ome_zarr_image_has_the_values_positions_and_channels(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_an_exported_ome_zarr_image_has_the_values_positions_and_channels(tmp_pa
         ]
     }
     image = open_pyramid(pyramid(data, "czyx", 2, (1, 1, 16, 16), scale=(1.0, 2.0, 0.5, 0.5), omero=omero))
-    chosen = ExportRegion.visible(image, with_position(initial_intent(image), 1, 2), (8, 10, 30, 50), 0)
+    chosen = ExportRegion.visible(image, with_position(initial_settings(image), 1, 2), (8, 10, 30, 50), 0)
     export_ome_zarr(chosen, tmp_path / "a.zarr")
     exported = open_dataset(str(tmp_path / "a.zarr")).open_image()
     np.testing.assert_array_equal(exported.levels[0].array[:, :, :, :], data[chosen.slices])
@@ -183,7 +183,7 @@ def test_an_exported_ome_zarr_image_keeps_the_orientation(tmp_path: Path) -> Non
     group.create_array("0", data=random_values((40, 60)))
     image = open_dataset(str(tmp_path / "a.zarr")).open_image()
     assert image_summary(image)["Orientation"] == {"y": "anterior-to-posterior", "x": "left-to-right"}
-    export_ome_zarr(ExportRegion.visible(image, initial_intent(image), WHOLE, 0), tmp_path / "b.zarr")
+    export_ome_zarr(ExportRegion.visible(image, initial_settings(image), WHOLE, 0), tmp_path / "b.zarr")
     exported = open_dataset(str(tmp_path / "b.zarr")).open_image()
     assert exported.axes == image.axes
     assert exported.axes[1].direction == (0.8, 0.6, 0.0)
@@ -212,9 +212,9 @@ def test_exported_values_are_those_of_the_displayed_projection(
     monkeypatch.setattr("zarrfs_viewer.export.writers.BLOCK_NBYTES", 1024)
     data = random_values((2, 9, 40, 60))
     image = open_pyramid(pyramid(data, "czyx", 2, (1, 2, 16, 16), scale=(1.0, 2.0, 0.5, 0.5)))
-    intent = with_projection(with_position(initial_intent(image), 1, 5), projection)
-    chosen = ExportRegion.visible(image, intent, (8, 10, 30, 50), level)
-    slab = plane_key(image, level, intent).slab
+    settings = with_projection(with_position(initial_settings(image), 1, 5), projection)
+    chosen = ExportRegion.visible(image, settings, (8, 10, 30, 50), level)
+    slab = plane_key(image, level, settings).slab
     assert slab is not None
     step = 2**level
     rows, columns = chosen.slices[2:]
@@ -224,7 +224,7 @@ def test_exported_values_are_those_of_the_displayed_projection(
     assert chosen.shape == expected.shape
     assert chosen.dtype == dtype
     np.testing.assert_array_equal(read_region(chosen), expected.astype(dtype))
-    shown = image.read_region(plane_key(image, level, intent, 1), rows, columns)
+    shown = image.read_region(plane_key(image, level, settings, 1), rows, columns)
     np.testing.assert_array_equal(shown, expected[1, 0].astype(dtype))
     export_npy(chosen, tmp_path / "a.npy")
     np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), expected.astype(dtype))
@@ -243,10 +243,10 @@ def test_an_ome_tiff_has_the_names_and_colours_of_the_channels(tmp_path: Path) -
     tifffile = pytest.importorskip("tifffile")
     omero = {"channels": [{"label": "DAPI <&\"'\n", "color": "0000FF"}, {"color": "FF8000"}]}
     image = open_pyramid(pyramid(random_values((2, 3, 40, 60)), "czyx", 1, omero=omero))
-    intent = initial_intent(image)
-    chosen = ExportRegion.visible(image, intent, WHOLE, 0)
+    settings = initial_settings(image)
+    chosen = ExportRegion.visible(image, settings, WHOLE, 0)
     file = tmp_path / "a.ome.tif"
-    export_tiff(chosen, file, None, with_channel(intent, 1, colormap="#12ABEF").channels)
+    export_tiff(chosen, file, None, with_channel(settings, 1, colormap="#12ABEF").channels)
     with tifffile.TiffFile(file) as tiff:
         document = xml2dict(tiff.ome_metadata)
     pixels = document["OME"]["Image"]["Pixels"]

@@ -14,7 +14,7 @@ from zarrfs_viewer.analysis.readout import Unreadable, readout
 from zarrfs_viewer.analysis.regions import Region, measure_region
 from zarrfs_viewer.analysis.shapes import Shape
 from zarrfs_viewer.display.resolve import plane_key, resolve
-from zarrfs_viewer.images.dataset import describe, initial_intent
+from zarrfs_viewer.images.dataset import describe, initial_settings
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.tile_grid import TileKey
 from zarrfs_viewer.rendering.compose import compose
@@ -48,9 +48,9 @@ def with_data(store: Store) -> Store:
     return store
 
 
-def image_and_intent(store: Store) -> tuple[Image, DisplaySettings]:
+def image_and_settings(store: Store) -> tuple[Image, DisplaySettings]:
     image = describe(zarrfs.open(store, cache_size=0)).open_image()
-    return image, with_channel(initial_intent(image), 0, limits=(0.0, 255.0))
+    return image, with_channel(initial_settings(image), 0, limits=(0.0, 255.0))
 
 
 def test_a_blocked_chunk_does_not_block_the_pipeline(pane: Pane) -> None:
@@ -62,11 +62,11 @@ def test_a_blocked_chunk_does_not_block_the_pipeline(pane: Pane) -> None:
             reached.release()
             gate.wait(TIMEOUT)
 
-    image, intent = image_and_intent(LatencyStore(with_data(MemoryStore()), wait))
-    pane.pipeline.show(image, intent, whole(image, 128, 128))
+    image, settings = image_and_settings(LatencyStore(with_data(MemoryStore()), wait))
+    pane.pipeline.show(image, settings, whole(image, 128, 128))
     assert reached.acquire(timeout=TIMEOUT)
     assert pane.pipeline.state is not None
-    pane.pipeline.show(image, with_channel(intent, 0, gamma=2.0), whole(image, 128, 128))  # does not block
+    pane.pipeline.show(image, with_channel(settings, 0, gamma=2.0), whole(image, 128, 128))  # does not block
     gate.set()
     frame = pane.wait(lambda f: f.complete and f.channels[0].gamma == 2.0)
     np.testing.assert_array_equal(frame.pixels, compose([DATA], frame.channels))
@@ -75,8 +75,8 @@ def test_a_blocked_chunk_does_not_block_the_pipeline(pane: Pane) -> None:
 def test_a_corrupt_chunk_is_reported_and_the_others_are_drawn(tmp_path: Path, pane: Pane) -> None:
     with_data(LocalStore(str(tmp_path / "a.zarr")))
     (tmp_path / "a.zarr" / "c" / "1" / "2").write_bytes(b"nonsense")
-    image, intent = image_and_intent(LocalStore(str(tmp_path / "a.zarr")))
-    frame = pane.finished(image, intent, whole(image, 128, 128))
+    image, settings = image_and_settings(LocalStore(str(tmp_path / "a.zarr")))
+    frame = pane.finished(image, settings, whole(image, 128, 128))
     assert frame.finished
     assert not frame.complete
     assert frame.errors == tuple(pane.errors)
@@ -97,8 +97,8 @@ def test_a_corrupt_chunk_is_read_out_as_unreadable_and_not_as_zero(
 ) -> None:
     with_data(LocalStore(str(tmp_path / "a.zarr")))
     (tmp_path / "a.zarr" / "c" / "1" / "2").write_bytes(b"nonsense")
-    image, intent = image_and_intent(LocalStore(str(tmp_path / "a.zarr")))
-    state = pane.finished(image, intent, whole(image, 128, 128)).state
+    image, settings = image_and_settings(LocalStore(str(tmp_path / "a.zarr")))
+    state = pane.finished(image, settings, whole(image, 128, 128)).state
     intact, corrupt = readout(state, streamer, 31, 64), readout(state, streamer, 32, 64)
     assert intact is not None
     assert corrupt is not None
@@ -112,33 +112,33 @@ def test_a_corrupt_chunk_is_read_out_as_unreadable_and_not_as_zero(
 def test_measurements_state_the_pixels_of_corrupt_chunks(tmp_path: Path) -> None:
     store = with_data(MemoryStore())
     store.set("c/1/2", b"broken")
-    image, intent = image_and_intent(store)
+    image, settings = image_and_settings(store)
     rect = (20.0, 50.0, 109.0, 100.0)
     inside = DATA[20:110, 50:101].astype(float)
     inside[32 - 20 : 64 - 20, 64 - 50 : 96 - 50] = np.nan
-    (found,) = roi_statistics(image, intent, Roi("rectangle", rect))
+    (found,) = roi_statistics(image, settings, Roi("rectangle", rect))
     assert (found.unreadable, found.nans, found.count) == (1024, 0, inside.size - 1024)
     assert found.area == inside.size
     assert found.mean == pytest.approx(np.nanmean(inside))
     assert (found.minimum, found.maximum) == (np.nanmin(inside), np.nanmax(inside))
     assert "unreadable" in statistics_csv([found])
-    means, unreadable = roi_means(image, intent, Roi("rectangle", rect))
+    means, unreadable = roi_means(image, settings, Roi("rectangle", rect))
     assert means == [pytest.approx(np.nanmean(inside))]
     assert unreadable == (1024,)
-    profile = line_profile(image, intent, (40.0, 0.0), (40.0, 127.0))
+    profile = line_profile(image, settings, (40.0, 0.0), (40.0, 127.0))
     expected = DATA[40].astype(float)
     expected[64:96] = np.nan
     np.testing.assert_allclose(profile.values[0], expected)
     assert profile.unreadable == (32,)
-    (region,) = measure_region(image, intent, Region("a", Shape("line", ((40.0, 0.0), (40.0, 127.0)))))
+    (region,) = measure_region(image, settings, Region("a", Shape("line", ((40.0, 0.0), (40.0, 127.0)))))
     assert (region.count, region.nans, region.unreadable) == (96, 0, 32)
-    (ellipse,) = roi_statistics(image, intent, Roi("ellipse", (32.0, 64.0, 63.0, 95.0)))
+    (ellipse,) = roi_statistics(image, settings, Roi("ellipse", (32.0, 64.0, 63.0, 95.0)))
     assert (ellipse.count, ellipse.unreadable > 700, np.isnan(ellipse.mean)) == (0, True, True)
 
 
 def test_a_frame_is_not_exact_if_a_tile_fails_during_drawing() -> None:
-    image, intent = image_and_intent(with_data(MemoryStore()))
-    state = resolve(intent, image, whole(image, 128, 128), (), None)
+    image, settings = image_and_settings(with_data(MemoryStore()))
+    state = resolve(settings, image, whole(image, 128, 128), (), None)
     errors: list[TileError] = []
 
     def fetch_with_error(key: TileKey) -> np.ndarray[Any, Any]:
@@ -157,8 +157,8 @@ def test_a_frame_is_not_exact_if_a_tile_fails_during_drawing() -> None:
 def test_a_missing_chunk_is_drawn_as_the_fill_value_without_an_error(tmp_path: Path, pane: Pane) -> None:
     with_data(LocalStore(str(tmp_path / "a.zarr")))
     (tmp_path / "a.zarr" / "c" / "1" / "2").unlink()
-    image, intent = image_and_intent(LocalStore(str(tmp_path / "a.zarr")))
-    frame = pane.finished(image, intent, whole(image, 128, 128))
+    image, settings = image_and_settings(LocalStore(str(tmp_path / "a.zarr")))
+    frame = pane.finished(image, settings, whole(image, 128, 128))
     assert frame.complete
     assert not pane.errors
     assert (frame.pixels[32:64, 64:96] == 0xFF000000).all()
@@ -173,9 +173,9 @@ def test_the_error_of_an_unavailable_store_is_reported_and_a_retry_reads_again(
         is_failing = unavailable.is_set() and key.startswith("c/")
         return StoreError("the network is unreachable") if is_failing else None
 
-    image, intent = image_and_intent(FailingStore(with_data(MemoryStore()), failure))
+    image, settings = image_and_settings(FailingStore(with_data(MemoryStore()), failure))
     unavailable.set()
-    frame = pane.finished(image, intent, whole(image, 128, 128))
+    frame = pane.finished(image, settings, whole(image, 128, 128))
     assert not frame.complete
     assert "the network is unreachable" in pane.errors[0].message
     assert pane.errors[0].failed == ((0, 0, 128, 128),)
@@ -193,8 +193,8 @@ def test_a_tile_with_a_repaired_chunk_is_drawn_completely_after_a_retry(
     chunk = tmp_path / "a.zarr" / "c" / "1" / "2"
     valid_bytes = chunk.read_bytes()
     chunk.write_bytes(valid_bytes[:5])
-    image, intent = image_and_intent(LocalStore(str(tmp_path / "a.zarr")))
-    assert not pane.finished(image, intent, whole(image, 128, 128)).complete
+    image, settings = image_and_settings(LocalStore(str(tmp_path / "a.zarr")))
+    assert not pane.finished(image, settings, whole(image, 128, 128)).complete
     chunk.write_bytes(valid_bytes)
     pane.frames.clear()
     streamer.retry()
@@ -203,8 +203,8 @@ def test_a_tile_with_a_repaired_chunk_is_drawn_completely_after_a_retry(
 
 
 def test_a_frame_has_the_errors_of_its_tiles_if_a_retry_starts_during_drawing() -> None:
-    image, intent = image_and_intent(with_data(MemoryStore()))
-    state = resolve(intent, image, whole(image, 128, 128), (), None)
+    image, settings = image_and_settings(with_data(MemoryStore()))
+    state = resolve(settings, image, whole(image, 128, 128), (), None)
     errors: list[TileError] = []
 
     def fetch_and_retry(key: TileKey) -> np.ndarray[Any, Any]:
@@ -231,16 +231,16 @@ def test_a_frame_has_the_errors_of_its_tiles_if_a_retry_starts_during_drawing() 
 
 
 def test_only_the_values_of_corrupt_chunks_are_omitted_from_a_region() -> None:
-    image, intent = image_and_intent(with_data(MemoryStore()))
-    plane = plane_key(image, 0, intent)
+    image, settings = image_and_settings(with_data(MemoryStore()))
+    plane = plane_key(image, 0, settings)
     rows, columns = slice(20, 110), slice(50, 101)  # begins and ends inside of chunks
     expected = DATA[rows, columns].astype(float)
     (part,) = read_intact(image, plane, rows, columns)
     np.testing.assert_array_equal(part, expected)
     store = with_data(MemoryStore())
     store.set("c/1/2", b"broken")
-    broken_image, _ = image_and_intent(store)
-    parts = read_intact(broken_image, plane_key(broken_image, 0, intent), rows, columns)
+    broken_image, _ = image_and_settings(store)
+    parts = read_intact(broken_image, plane_key(broken_image, 0, settings), rows, columns)
     expected[32 - 20 : 64 - 20, 64 - 50 : 96 - 50] = np.nan
     values = np.sort(np.concatenate([part.reshape(-1) for part in parts]))
     np.testing.assert_array_equal(values, np.sort(expected[~np.isnan(expected)]))

@@ -55,13 +55,13 @@ def test_regions_are_undone_with_the_settings() -> None:
 
 def test_a_drag_is_one_step_and_later_changes_of_the_same_setting_are_another() -> None:
     history = new_history()
-    intent = START
+    settings = START
     for number in range(10):
-        intent = with_channel(START, 0, gamma=1.0 + number)
-        history.record(intent, 0.1 * number)
+        settings = with_channel(START, 0, gamma=1.0 + number)
+        history.record(settings, 0.1 * number)
     later = with_channel(START, 0, gamma=20.0)
     history.record(later, 10.0)
-    assert history.undo() == intent
+    assert history.undo() == settings
     assert history.undo() == START
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from zarrfs_viewer.analysis.readout import readout
 from zarrfs_viewer.display.resolve import MAX_TILES_NBYTES, resolve
-from zarrfs_viewer.images.dataset import initial_intent
+from zarrfs_viewer.images.dataset import initial_settings
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.open_image import image_from_array
 from zarrfs_viewer.images.tile_grid import MAX_TILE_LENGTH, MAX_TILE_NBYTES, TileGrid
@@ -41,8 +41,8 @@ def test_a_sampled_frame_has_the_values_of_its_grid(
     zoom: float, row: float, column: float, size: tuple[int, int], chunks: tuple[int, int]
 ) -> None:
     image = array_image(SMALL, chunks)
-    intent = with_channel(initial_intent(image), 0, limits=(0, 65535))
-    state = resolve(intent, image, Viewport(*size, (row, column), zoom), tile_budget=0)
+    settings = with_channel(initial_settings(image), 0, limits=(0, 65535))
+    state = resolve(settings, image, Viewport(*size, (row, column), zoom), tile_budget=0)
     frame = complete_frame(state)
     grid = frame.grid
     assert frame.complete
@@ -55,7 +55,9 @@ def test_a_sampled_frame_has_the_values_of_its_grid(
         start + stride * np.arange(count)
         for start, stride, count in zip((grid.top, grid.left), grid.stride, grid.shape, strict=True)
     )
-    np.testing.assert_array_equal(frame.pixels, compose([SMALL[np.ix_(rows, columns)]], [intent.channels[0]]))
+    np.testing.assert_array_equal(
+        frame.pixels, compose([SMALL[np.ix_(rows, columns)]], [settings.channels[0]])
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,7 @@ def test_the_visible_tiles_are_limited(shape: tuple[int, int], chunks: tuple[int
     viewport = fit(1600, 1000, *shape)
     if zoom:
         viewport = Viewport(1600, 1000, (shape[0] / 2, shape[1] / 2), zoom)
-    state = resolve(initial_intent(image), image, viewport)
+    state = resolve(initial_settings(image), image, viewport)
     rects = [image.rect(request.key) for request in state.tiles]
     pixels = sum((rows.stop - rows.start) * (columns.stop - columns.start) for rows, columns in rects)
     assert pixels * image.pixel_nbytes <= max(MAX_TILES_NBYTES, 4 * MAX_TILE_NBYTES)
@@ -84,9 +86,9 @@ def test_the_visible_tiles_are_limited(shape: tuple[int, int], chunks: tuple[int
 
 def test_labels_over_an_image_are_sampled() -> None:
     image, labels = large((4000, 4000)), large()
-    intent = initial_intent(image, 1)
-    assert intent.labels == (LabelsSettings(),)
-    state = resolve(intent, image, fit(500, 500, 4000, 4000), [labels], tile_budget=1 << 20)
+    settings = initial_settings(image, 1)
+    assert settings.labels == (LabelsSettings(),)
+    state = resolve(settings, image, fit(500, 500, 4000, 4000), [labels], tile_budget=1 << 20)
     assert [layer.planes[-1].steps for layer in state.layers] == [(8, 8), (8, 8)]
 
 
@@ -95,7 +97,7 @@ def test_a_large_plane_is_displayed_within_the_budget_of_the_cache() -> None:
     pane = Pane(streamer)
     image = large((20_000, 20_000))
     try:
-        frame = pane.finished(image, initial_intent(image), fit(300, 300, 20_000, 20_000))
+        frame = pane.finished(image, initial_settings(image), fit(300, 300, 20_000, 20_000))
         assert frame.complete
         assert frame.state.is_sampled
         assert streamer.memory.nbytes <= 1 << 20

@@ -26,7 +26,7 @@ from zarrfs_viewer.analysis.neighbourhood import read_neighbourhood
 from zarrfs_viewer.analysis.readout import format_value, short_unit
 from zarrfs_viewer.analysis.statistics import RunningStatistics
 from zarrfs_viewer.display.resolve import DisplayState, resolve
-from zarrfs_viewer.images.dataset import describe, initial_intent
+from zarrfs_viewer.images.dataset import describe, initial_settings
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.tile_grid import TileRequest
 from zarrfs_viewer.state.view_state import DisplaySettings, fit, with_position
@@ -45,9 +45,9 @@ def load(streamer: TileStreamer, state: DisplayState, requests: list[TileRequest
     assert done.wait(TIMEOUT)
 
 
-def state_of(image: Image, *overlays: Image, intent: DisplaySettings | None = None) -> DisplayState:
+def state_of(image: Image, *overlays: Image, settings: DisplaySettings | None = None) -> DisplayState:
     rows, columns = (image.shape[axis] for axis in image.default_displayed)
-    return resolve(intent or initial_intent(image), image, fit(columns, rows, rows, columns), overlays)
+    return resolve(settings or initial_settings(image), image, fit(columns, rows, rows, columns), overlays)
 
 
 def test_a_readout_has_position_values_labels_and_chunk(streamer: TileStreamer) -> None:
@@ -58,8 +58,8 @@ def test_a_readout_has_position_values_labels_and_chunk(streamer: TileStreamer) 
     labels = pyramid(label_data, "zyx", 1, image_label={"properties": properties}, scale=(2.0, 0.5, 0.5))
     group = pyramid(data, "czyx", 1, (1, 2, 8, 8), scale=(1.0, 2.0, 0.5, 0.5), labels={"cells": labels})
     image, overlay = open_pyramid(group), open_pyramid(labels)
-    intent = with_position(initial_intent(image), 1, 1)
-    state = state_of(image, overlay, intent=intent)
+    settings = with_position(initial_settings(image), 1, 1)
+    state = state_of(image, overlay, settings=settings)
     before = readout(state, streamer, 5, 6)
     assert before is not None
     assert [value for _, value in before.values] == [None, None]
@@ -89,7 +89,7 @@ def test_a_readout_has_the_store_key_of_the_chunk(streamer: TileStreamer) -> Non
         store, data=random_values((4, 30, 30)), chunks=(2, 10, 10), dimension_names=["z", "y", "x"]
     )
     image = describe(zarrfs.open(store)).open_image()
-    state = state_of(image, intent=with_position(initial_intent(image), 0, 3))
+    state = state_of(image, settings=with_position(initial_settings(image), 0, 3))
     result = readout(state, streamer, 25, 11)
     assert result is not None
     assert result.chunk == "c/1/2/1"
@@ -147,8 +147,8 @@ def test_times_are_not_numbers(streamer: TileStreamer, value: Any, text: str) ->
         result = readout(state, streamer, 1, 1)
         assert result is not None
         assert format_value(result.values[-1][1]) == text
-        intent = replace(state.intent, channels=state.intent.channels[-1:])
-        found = read_neighbourhood(image, intent, 1, 1, (3, 3))
+        settings = replace(state.settings, channels=state.settings.channels[-1:])
+        found = read_neighbourhood(image, settings, 1, 1, (3, 3))
         assert found is not None
         assert format_value(found.value(0, 0)) == text
 
@@ -175,7 +175,7 @@ def test_a_readout_has_rgb_samples_and_fields_of_structures(streamer: TileStream
 def test_a_profile_is_bilinear_with_physical_distances() -> None:
     data = np.add.outer(np.arange(40.0) * 3, np.arange(50.0))
     image = open_pyramid(pyramid(data, "yx", 1, (8, 8), scale=(0.5, 0.5)))
-    profile = line_profile(image, initial_intent(image), (2.0, 3.0), (32.0, 43.0))
+    profile = line_profile(image, initial_settings(image), (2.0, 3.0), (32.0, 43.0))
     assert profile.unit == "micrometer"
     assert profile.distance[-1] == pytest.approx(25.0)
     assert len(profile.distance) == 51
@@ -194,21 +194,21 @@ def test_a_profile_is_bilinear_with_physical_distances() -> None:
 def test_a_profile_has_all_channels_and_is_nan_outside() -> None:
     data = random_values((3, 16, 16))
     image = open_pyramid(pyramid(data, "cyx", 1, (1, 4, 4)))
-    profile = line_profile(image, initial_intent(image), (5.0, -4.0), (5.0, 20.0))
+    profile = line_profile(image, initial_settings(image), (5.0, -4.0), (5.0, 20.0))
     assert profile.values.shape == (3, 25)
     assert np.isnan(profile.values[:, :3]).all()
     np.testing.assert_allclose(profile.values[:, 4:20], data[:, 5].astype(float))
-    rgb = line_profile(*image_and_intent(array_image(random_values((20, 20, 3), np.uint8))), (0, 0), (0, 9))
+    rgb = line_profile(*image_and_settings(array_image(random_values((20, 20, 3), np.uint8))), (0, 0), (0, 9))
     assert rgb.channels == ("red", "green", "blue")
 
 
-def image_and_intent(image: Image) -> tuple[Image, DisplaySettings]:
-    return image, initial_intent(image)
+def image_and_settings(image: Image) -> tuple[Image, DisplaySettings]:
+    return image, initial_settings(image)
 
 
 def test_interpolation_ignores_nan_neighbours_with_weight_zero() -> None:
     data = np.array([[0.0, 1.0, np.nan, 3.0], [np.nan] * 4])
-    profile = line_profile(*image_and_intent(array_image(data)), (0, 0), (0, 3))
+    profile = line_profile(*image_and_settings(array_image(data)), (0, 0), (0, 3))
     np.testing.assert_array_equal(profile.values[0], [0, 1, np.nan, 3])
 
 
@@ -216,12 +216,12 @@ def test_a_profile_reads_only_the_tiles_that_it_intersects() -> None:
     image = array_image(random_values((1024, 1024)), (256, 256))
     array = image.levels[0].array
     assert isinstance(array, FakeArray)
-    line_profile(image, initial_intent(image), (10, 10), (10, 500))
+    line_profile(image, initial_settings(image), (10, 10), (10, 500))
     assert len(array.reads) == 2
 
 
 def test_a_profile_between_equal_points_has_length_zero() -> None:
-    profile = line_profile(*image_and_intent(array_image(random_values((8, 8)))), (3, 3), (3, 3))
+    profile = line_profile(*image_and_settings(array_image(random_values((8, 8)))), (3, 3), (3, 3))
     assert profile.distance.tolist() == [0, 0]
 
 
@@ -248,7 +248,7 @@ def test_the_statistics_of_a_region_equal_those_of_numpy(
         data[:, 7, 7] = np.nan
     image = open_pyramid(pyramid(data, "cyx", 1, (1, 8, 8), scale=(1.0, 0.5, 0.5)))
     roi = Roi(shape, rect)
-    result = list(roi_statistics(image, initial_intent(image), roi))
+    result = list(roi_statistics(image, initial_settings(image), roi))
     for statistics, plane in zip(result, data, strict=True):
         values = plane[mask(roi, (40, 45))]
         valid = values[~np.isnan(values)] if dtype == "float32" else values
@@ -277,7 +277,7 @@ def test_a_region_is_read_tile_by_tile_during_iteration() -> None:
     image = array_image(random_values((1024, 1024)), (256, 256))
     array = image.levels[0].array
     assert isinstance(array, FakeArray)
-    statistics = roi_statistics(image, initial_intent(image), Roi("rectangle", (0, 0, 1023, 1023)))
+    statistics = roi_statistics(image, initial_settings(image), Roi("rectangle", (0, 0, 1023, 1023)))
     assert array.reads == []
     assert next(statistics).count == 1 << 20
     assert len(array.reads) == 16

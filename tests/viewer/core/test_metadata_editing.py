@@ -57,12 +57,12 @@ def test_edited_metadata_replace_only_what_they_changed() -> None:
         ChannelSettings(label="DAPI", colormap="gray"),
         ChannelSettings(index=1, label="b", colormap="#00FF00"),
     )
-    intent = DisplaySettings(displayed=(0, 1), position=(0, 0), channels=chosen)
-    assert with_edited_channels(intent, before, after).channels == (
+    settings = DisplaySettings(displayed=(0, 1), position=(0, 0), channels=chosen)
+    assert with_edited_channels(settings, before, after).channels == (
         ChannelSettings(label="DAPI", colormap="viridis", limits=(1, 2)),
         ChannelSettings(index=1, label="b", colormap="#00FF00", visible=False),
     )
-    assert with_edited_channels(intent, before, after[:1]).channels == after[:1]
+    assert with_edited_channels(settings, before, after[:1]).channels == after[:1]
 
 
 def test_two_nodes_are_compared(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from zarrfs_viewer.analysis.measure import Roi, readout, roi_statistics
 from zarrfs_viewer.analysis.neighbourhood import read_neighbourhood
 from zarrfs_viewer.analysis.value_pages import read_page
 from zarrfs_viewer.display.resolve import resolve
-from zarrfs_viewer.images.dataset import describe, initial_intent
+from zarrfs_viewer.images.dataset import describe, initial_settings
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.open_image import image_from_array
 from zarrfs_viewer.images.reading import PaddedArray
@@ -70,24 +70,24 @@ def test_values_are_those_of_xarray(
     image, expected = stored(tmp_path / "a.zarr", name, zarr_format)
     assert np.isnan(expected[1, 2])
     assert image.value_unit == "K"
-    intent = initial_intent(image)
+    settings = initial_settings(image)
     state = state_of(image)
     load(streamer, state)
     for row, column in np.ndindex(expected.shape):
         result = readout(state, streamer, row, column)
         assert result is not None
         np.testing.assert_equal(float(result.values[0][1]), float(expected[row, column]))
-    found = read_neighbourhood(image, intent, 3, 4, expected.shape)
+    found = read_neighbourhood(image, settings, 3, 4, expected.shape)
     assert found is not None
     np.testing.assert_array_equal(found.values, expected)
     np.testing.assert_array_equal(
-        np.sort(channel_values(image, intent.channels[0], intent)), np.sort(expected.reshape(-1))
+        np.sort(channel_values(image, settings.channels[0], settings)), np.sort(expected.reshape(-1))
     )
-    statistics = next(roi_statistics(image, intent, Roi("rectangle", (0, 0, 5, 7))))
+    statistics = next(roi_statistics(image, settings, Roi("rectangle", (0, 0, 5, 7))))
     assert (statistics.count, statistics.nans) == (47, 1)
     assert statistics.mean == pytest.approx(float(np.nanmean(expected.astype(np.float64))))
     assert (statistics.minimum, statistics.maximum) == (np.nanmin(expected), np.nanmax(expected))
-    frame = complete_frame(resolve(intent, image, fit(8, 6, 6, 8)))
+    frame = complete_frame(resolve(settings, image, fit(8, 6, 6, 8)))
     limits = frame.channels[0].limits
     assert limits is not None
     assert np.nanmin(expected) <= limits[0] < limits[1] <= np.nanmax(expected)
@@ -137,8 +137,8 @@ def test_projections_are_those_of_the_values(streamer: TileStreamer) -> None:
     data = np.array([[[1, 5]], [[7, -1]]], np.int16)
     array = FakeArray(data, names=("z", "y", "x"), attrs={"scale_factor": -2.0, "missing_value": [-1]})
     image = image_from_array(array)
-    intent = replace(initial_intent(image), projection=Projection(0, "max", 5))
-    state = state_of(image, intent=intent)
+    settings = replace(initial_settings(image), projection=Projection(0, "max", 5))
+    state = state_of(image, settings=settings)
     load(streamer, state)
     results = [readout(state, streamer, 0, column) for column in (0, 1)]
     assert [result and result.values[0][1] for result in results] == [-2.0, -10.0]

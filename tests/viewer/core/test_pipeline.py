@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from zarrfs_viewer.images.dataset import initial_intent
+from zarrfs_viewer.images.dataset import initial_settings
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.rendering.compose import compose
 from zarrfs_viewer.rendering.pipeline import Frame, ViewPipeline
@@ -56,11 +56,15 @@ class Pane:
         assert frame is not None, "no frame satisfied the condition"
         return frame
 
-    def finished(self, image: Image, intent: DisplaySettings, viewport: Viewport, *overlays: Image) -> Frame:
+    def finished(
+        self, image: Image, settings: DisplaySettings, viewport: Viewport, *overlays: Image
+    ) -> Frame:
         """Replace the display request and return its last frame."""
         self.frames.clear()
-        self.pipeline.show(image, intent, viewport, overlays)
-        return self.wait(lambda f: f.finished and f.state.intent == intent and f.state.viewport == viewport)
+        self.pipeline.show(image, settings, viewport, overlays)
+        return self.wait(
+            lambda f: f.finished and f.state.settings == settings and f.state.viewport == viewport
+        )
 
 
 @pytest.fixture
@@ -80,38 +84,38 @@ def whole(image: Image, width: int, height: int) -> Viewport:
 def test_a_settled_frame_is_the_composed_slice(pane: Pane) -> None:
     data = random_values((2, 5, 96, 80))
     image = open_pyramid(pyramid(data, "czyx", levels=3, chunks=(1, 4, 32, 32)))
-    intent = initial_intent(image)
+    settings = initial_settings(image)
     for number in range(2):
-        intent = with_channel(intent, number, limits=(1000.0, 50000.0))
-    frame = pane.finished(image, intent, whole(image, 80, 96))
+        settings = with_channel(settings, number, limits=(1000.0, 50000.0))
+    frame = pane.finished(image, settings, whole(image, 80, 96))
     assert frame.complete
     assert frame.grid.shape == (96, 80)
     assert frame.grid.rect == (-0.5, -0.5, 95.5, 79.5)
-    np.testing.assert_array_equal(frame.pixels, compose([data[0, 2], data[1, 2]], intent.channels))
+    np.testing.assert_array_equal(frame.pixels, compose([data[0, 2], data[1, 2]], settings.channels))
 
 
 def test_the_drawn_level_depends_on_the_zoom(pane: Pane) -> None:
     data = random_values((64, 64))
     image = open_pyramid(pyramid(data, "yx", levels=3, chunks=(16, 16)))
-    intent = with_channel(initial_intent(image), 0, limits=(0.0, 65535.0))
-    out = pane.finished(image, intent, whole(image, 16, 16))
+    settings = with_channel(initial_settings(image), 0, limits=(0.0, 65535.0))
+    out = pane.finished(image, settings, whole(image, 16, 16))
     assert out.state.level == 2
-    np.testing.assert_array_equal(out.pixels, compose([data[::4, ::4]], intent.channels))
-    close = pane.finished(image, intent, Viewport(64, 64, (31.5, 31.5), 8.0))
+    np.testing.assert_array_equal(out.pixels, compose([data[::4, ::4]], settings.channels))
+    close = pane.finished(image, settings, Viewport(64, 64, (31.5, 31.5), 8.0))
     assert close.state.level == 0
     top, left = close.grid.top, close.grid.left
     rows, columns = close.grid.shape
     np.testing.assert_array_equal(
-        close.pixels, compose([data[top : top + rows, left : left + columns]], intent.channels)
+        close.pixels, compose([data[top : top + rows, left : left + columns]], settings.channels)
     )
 
 
 def test_a_large_image_without_a_pyramid_is_drawn_with_a_stride(pane: Pane) -> None:
     data = random_values((300, 400))
     image = array_image(data, (64, 64))
-    intent = with_channel(initial_intent(image), 0, limits=(0.0, 65535.0))
-    frame = pane.finished(image, intent, whole(image, 100, 75))
-    np.testing.assert_array_equal(frame.pixels, compose([data[::4, ::4].copy()], intent.channels))
+    settings = with_channel(initial_settings(image), 0, limits=(0.0, 65535.0))
+    frame = pane.finished(image, settings, whole(image, 100, 75))
+    np.testing.assert_array_equal(frame.pixels, compose([data[::4, ::4].copy()], settings.channels))
 
 
 def test_old_pixels_are_drawn_until_the_new_slice_is_read(pane: Pane) -> None:
@@ -122,15 +126,15 @@ def test_old_pixels_are_drawn_until_the_new_slice_is_read(pane: Pane) -> None:
     image = type(image)(
         **{**image.__dict__, "levels": (type(image.levels[0])("", array, (1.0,) * 3, (0.0,) * 3),)}
     )
-    intent = with_channel(with_position(initial_intent(image), 0, 0), 0, limits=(0.0, 255.0))
+    settings = with_channel(with_position(initial_settings(image), 0, 0), 0, limits=(0.0, 255.0))
     viewport = whole(image, 32, 32)
-    first = pane.finished(image, intent, viewport)
+    first = pane.finished(image, settings, viewport)
     assert (first.pixels & 0xFF == 100).all()
     array.gate.clear()
     pane.frames.clear()
-    pane.pipeline.show(image, with_position(intent, 0, 1), viewport)
+    pane.pipeline.show(image, with_position(settings, 0, 1), viewport)
     array.gate.set()
-    last = pane.wait(lambda f: f.finished and f.state.intent.position[0] == 1)
+    last = pane.wait(lambda f: f.finished and f.state.settings.position[0] == 1)
     assert (last.pixels & 0xFF == 200).all()
     for frame in pane.frames:
         assert set(np.unique(frame.pixels & 0xFF)) <= {100, 200}, "a pixel was cleared between the slices"
@@ -141,8 +145,8 @@ def test_a_broken_chunk_is_hatched_and_reported(pane: Pane) -> None:
     image = array_image(data, (16, 16))
     array: Any = image.levels[0].array
     array.broken = {(1, 2)}
-    intent = with_channel(initial_intent(image), 0, limits=(0.0, 255.0))
-    frame = pane.finished(image, intent, whole(image, 64, 64))
+    settings = with_channel(initial_settings(image), 0, limits=(0.0, 255.0))
+    frame = pane.finished(image, settings, whole(image, 64, 64))
     assert frame.finished
     assert (frame.pixels[:16] & 0xFF == 200).all()
     assert set(np.unique(frame.pixels[16:32, 32:48])) == {0xFF000000, 0xFF600060}
@@ -155,7 +159,7 @@ def test_a_frame_settles_if_all_tiles_fail(pane: Pane) -> None:
     image = array_image(random_values((32, 32)), (32, 32))
     array: Any = image.levels[0].array
     array.broken = {(0, 0)}
-    frame = pane.finished(image, initial_intent(image), whole(image, 32, 32))
+    frame = pane.finished(image, initial_settings(image), whole(image, 32, 32))
     assert not frame.complete
     assert set(np.unique(frame.pixels)) == {0xFF000000, 0xFF600060}
     assert pane.errors
@@ -165,11 +169,11 @@ def test_a_frame_settles_if_all_tiles_fail(pane: Pane) -> None:
 def test_a_slab_is_projected(pane: Pane, mode: Any) -> None:
     data = random_values((9, 40, 40))
     image = array_image(data, (4, 16, 16), names="zyx")
-    intent = with_channel(initial_intent(image), 0, limits=(0.0, 65535.0))
-    intent = with_projection(with_position(intent, 0, 4), Projection(0, mode, 5))
-    frame = pane.finished(image, intent, whole(image, 40, 40))
+    settings = with_channel(initial_settings(image), 0, limits=(0.0, 65535.0))
+    settings = with_projection(with_position(settings, 0, 4), Projection(0, mode, 5))
+    frame = pane.finished(image, settings, whole(image, 40, 40))
     slab = data[2:7].max(0) if mode == "max" else data[2:7].mean(0).astype(np.float32)
-    np.testing.assert_array_equal(frame.pixels, compose([slab], intent.channels))
+    np.testing.assert_array_equal(frame.pixels, compose([slab], settings.channels))
 
 
 def test_labels_are_drawn_at_their_physical_position(pane: Pane) -> None:
@@ -185,9 +189,9 @@ def test_labels_are_drawn_at_their_physical_position(pane: Pane) -> None:
     )
     image = open_pyramid(pyramid(data, "yx", levels=1, labels={"cells": labels}))
     overlay = open_pyramid(labels)
-    intent = with_channel(initial_intent(image), 0, limits=(0.0, 255.0))
-    intent = DisplaySettings(**{**intent.__dict__, "labels": (type(intent.labels[0])(opacity=1.0),)})
-    frame = pane.finished(image, intent, whole(image, 32, 32), overlay)
+    settings = with_channel(initial_settings(image), 0, limits=(0.0, 255.0))
+    settings = DisplaySettings(**{**settings.__dict__, "labels": (type(settings.labels[0])(opacity=1.0),)})
+    frame = pane.finished(image, settings, whole(image, 32, 32), overlay)
     red = frame.pixels == 0xFFFF0000
     # According to the scales, label pixel i has its centre on image pixel 2 i: it covers pixels 2 i - 1 and 2 i.
     expected = np.zeros((32, 32), bool)
@@ -199,12 +203,12 @@ def test_automatic_limits_are_reported_and_do_not_change_with_the_slice(pane: Pa
     data = random_values((3, 64, 64)) // 60
     data[1, 5, 5] = 65535
     image = array_image(data, (1, 32, 32), names="zyx")
-    intent = initial_intent(image)
-    frame = pane.finished(image, intent, whole(image, 64, 64))
+    settings = initial_settings(image)
+    frame = pane.finished(image, settings, whole(image, 64, 64))
     limits = frame.channels[0].limits
     assert limits is not None
     assert 0 <= limits[0] < limits[1] < 1100
-    moved = pane.finished(image, with_position(intent, 0, 2), whole(image, 64, 64))
+    moved = pane.finished(image, with_position(settings, 0, 2), whole(image, 64, 64))
     assert moved.channels[0].limits == limits
 
 
@@ -213,7 +217,7 @@ def test_automatic_limits_come_from_the_displayed_level(pane: Pane) -> None:
     group["1"].data = np.tile(np.arange(32, dtype="u2"), (32, 1))
     group["0"].gate.clear()
     image = open_pyramid(group)
-    pane.pipeline.show(image, initial_intent(image), whole(image, 64, 64))
+    pane.pipeline.show(image, initial_settings(image), whole(image, 64, 64))
     coarse = pane.wait(lambda frame: bool(frame.channels) and not frame.complete)
     assert coarse.channels[0].limits is not None
     assert coarse.channels[0].limits[1] < 100
@@ -226,9 +230,9 @@ def test_automatic_limits_come_from_the_displayed_level(pane: Pane) -> None:
 
 def test_a_cleared_pipeline_draws_the_same_request_again(pane: Pane) -> None:
     image = array_image(random_values((16, 16)))
-    pane.finished(image, initial_intent(image), whole(image, 16, 16))
+    pane.finished(image, initial_settings(image), whole(image, 16, 16))
     pane.pipeline.clear()
-    frame = pane.finished(image, initial_intent(image), whole(image, 16, 16))
+    frame = pane.finished(image, initial_settings(image), whole(image, 16, 16))
     assert frame.complete
 
 
@@ -237,7 +241,7 @@ def test_a_label_image_as_the_front_image_is_drawn_with_its_declared_colours(pan
     image = open_pyramid(
         pyramid(data, "yx", levels=1, image_label={"colors": [{"label-value": 9, "rgba": [1, 2, 3, 255]}]})
     )
-    frame = pane.finished(image, initial_intent(image), whole(image, 8, 8))
+    frame = pane.finished(image, initial_settings(image), whole(image, 8, 8))
     assert frame.pixels[1, 1] == 0xFF010203
     assert frame.pixels[0, 0] == 0
     assert len(np.unique(frame.pixels)) > 50
@@ -248,7 +252,7 @@ def test_an_image_whose_listed_labels_do_not_exist_is_drawn(pane: Pane) -> None:
     group["labels"] = FakeGroup({"labels": ["missing"]})
     image = open_pyramid(group)
     assert [entry.path for entry in image.labels] == ["labels/missing"]
-    assert pane.finished(image, initial_intent(image), whole(image, 30, 20)).complete
+    assert pane.finished(image, initial_settings(image), whole(image, 30, 20)).complete
 
 
 def slices(array: FakeArray) -> Image:
@@ -283,8 +287,8 @@ def test_tiles_are_prefetched_after_the_complete_frame(streamer: TileStreamer) -
             finished.set()
 
     pipeline = ViewPipeline(streamer, on_frame=on_frame)
-    intent = with_channel(with_position(initial_intent(image), 0, 3), 0, limits=(0.0, 255.0))
-    pipeline.show(image, intent, whole(image, 32, 32))
+    settings = with_channel(with_position(initial_settings(image), 0, 3), 0, limits=(0.0, 255.0))
+    pipeline.show(image, settings, whole(image, 32, 32))
     assert finished.wait(TIMEOUT)
     assert before[-1] == (0, {3})
     wait_for(lambda: planes_read(array) == {2, 3, 4})
@@ -296,13 +300,13 @@ def test_prefetching_is_not_postponed_while_requests_follow_each_other(
 ) -> None:
     array = FakeArray(np.zeros((8, 32, 32), np.uint8), (1, 32, 32))
     image = slices(array)
-    intent = with_channel(initial_intent(image), 0, limits=(0.0, 255.0))
+    settings = with_channel(initial_settings(image), 0, limits=(0.0, 255.0))
     viewport = whole(image, 32, 32)
     array.gate.clear()
-    pane.pipeline.show(image, with_position(intent, 0, 1), viewport)
+    pane.pipeline.show(image, with_position(settings, 0, 1), viewport)
     assert array.started.acquire(timeout=TIMEOUT)
     assert streamer.memory.queued == 0
-    pane.pipeline.show(image, with_position(intent, 0, 2), viewport)
+    pane.pipeline.show(image, with_position(settings, 0, 2), viewport)
     # The tile of slice 2 is being read, and those of 3 to 5 follow.
     wait_for(lambda: streamer.memory.queued >= 3)
     array.gate.set()

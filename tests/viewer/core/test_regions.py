@@ -26,7 +26,7 @@ from zarrfs_viewer.analysis.regions import (
 from zarrfs_viewer.analysis.shapes import Shape, contains, grab, moved
 from zarrfs_viewer.analysis.statistics import table_value
 from zarrfs_viewer.export.region_files import read_regions, write_regions
-from zarrfs_viewer.images.dataset import initial_intent
+from zarrfs_viewer.images.dataset import initial_settings
 from zarrfs_viewer.state.view_state import Viewport, with_position
 
 from tests.viewer.core.doubles import open_pyramid, pyramid, random_values
@@ -78,7 +78,7 @@ def test_the_statistics_of_a_polygon_do_not_depend_on_the_tiles() -> None:
     points = tuple((row * 3.0, column * 3.0) for row, column in POLYGON)
     mask = np.array([[inside(row, column, list(points)) for column in range(45)] for row in range(40)])
     image = open_pyramid(pyramid(data, "yx", 1, (8, 8)))
-    (found,) = roi_statistics(image, initial_intent(image), Shape("polygon", points).roi())
+    (found,) = roi_statistics(image, initial_settings(image), Shape("polygon", points).roi())
     assert found.count == mask.sum() > 100
     assert found.sum == data[mask].sum()
     assert isinstance(Shape("polygon", points).roi(), Roi)
@@ -87,8 +87,8 @@ def test_the_statistics_of_a_polygon_do_not_depend_on_the_tiles() -> None:
 def test_regions_are_measured_with_all_channels() -> None:
     data = random_values((2, 5, 30, 30), "uint16")
     image = open_pyramid(pyramid(data, "czyx", 1, (1, 1, 8, 8), scale=(1.0, 2.0, 0.5, 0.5)))
-    intent = with_position(initial_intent(image), 1, 3)
-    rows = [entry for region in REGIONS for entry in measure_region(image, intent, region)]
+    settings = with_position(initial_settings(image), 1, 3)
+    rows = [entry for region in REGIONS for entry in measure_region(image, settings, region)]
     assert [row.region for row in rows] == [region.name for region in REGIONS for _ in range(2)]
     rectangle, line, point = rows[0], rows[4], rows[-1]
     assert rectangle.count == 30
@@ -109,24 +109,24 @@ def test_a_profile_along_an_axis_has_the_mean_of_every_slice(number: int) -> Non
     data = random_values((3, 2, 5, 30, 30), "float32")
     data[:, :, 2, 3, 5] = np.nan
     image = open_pyramid(pyramid(data, "tczyx", 1, (1, 1, 1, 8, 8), scale=(1.0, 1.0, 2.0, 0.5, 0.5)))
-    intent = with_position(initial_intent(image), 0, 1)
-    assert profile_axes(image, intent) == (2, 0)
+    settings = with_position(initial_settings(image), 0, 1)
+    assert profile_axes(image, settings) == (2, 0)
     region = REGIONS[number]
-    result = axis_profile(image, intent, region.shape, 2)
+    result = axis_profile(image, settings, region.shape, 2)
     assert result is not None
     profile, level = result
     assert level == 0
     assert profile.distance.tolist() == [0.0, 2.0, 4.0, 6.0, 8.0]
     assert (profile.quantity, profile.unit) == ("z", "micrometer")
     for z in range(5):
-        means = [entry.mean for entry in measure_region(image, with_position(intent, 2, z), region)]
+        means = [entry.mean for entry in measure_region(image, with_position(settings, 2, z), region)]
         assert np.allclose(profile.values[:, z], means, rtol=1e-6, equal_nan=True)
 
 
 def test_a_profile_along_an_axis_stops_when_its_result_is_not_needed() -> None:
     image = open_pyramid(pyramid(random_values((5, 30, 30)), "zyx", 1, (1, 8, 8)))
     answers = iter([True, True, False])
-    assert axis_profile(image, initial_intent(image), REGIONS[0].shape, 0, lambda: next(answers)) is None
+    assert axis_profile(image, initial_settings(image), REGIONS[0].shape, 0, lambda: next(answers)) is None
     assert next(answers, None) is None
 
 

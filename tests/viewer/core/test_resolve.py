@@ -1,4 +1,4 @@
-"""Resolution of intent, image and viewport to level, planes, tiles and frame grid."""
+"""Resolution of settings, image and viewport to level, planes, tiles and frame grid."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from zarrfs_viewer.display.levels import choose_level, frame_grid, levels_in_use, pixel_aspect
 from zarrfs_viewer.display.prefetch import next_positions
 from zarrfs_viewer.display.resolve import DisplayState, plane_key, resolve
-from zarrfs_viewer.images.dataset import initial_intent
+from zarrfs_viewer.images.dataset import initial_settings
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.tile_grid import ALL, Rank, Slab
 from zarrfs_viewer.state.view_state import (
@@ -40,7 +40,7 @@ def whole(image: Image, size: int) -> Viewport:
 def show(
     image: Image, size: int = 256, previous: DisplayState | None = None, z: float = 16.0
 ) -> DisplayState:
-    return resolve(with_position(initial_intent(image), 0, z), image, whole(image, size), previous=previous)
+    return resolve(with_position(initial_settings(image), 0, z), image, whole(image, size), previous=previous)
 
 
 @pytest.mark.parametrize(
@@ -89,9 +89,9 @@ def test_a_plane_of_few_rows_or_columns_is_visible(shape: tuple[int, int]) -> No
 
 def test_a_fixed_level_does_not_depend_on_the_zoom() -> None:
     image = deep()
-    intent = replace(initial_intent(image), level_lock=2)
-    assert resolve(intent, image, whole(image, 2000)).level == 2
-    assert resolve(replace(intent, level_lock=99), image, whole(image, 2000)).level == 3
+    settings = replace(initial_settings(image), level_lock=2)
+    assert resolve(settings, image, whole(image, 2000)).level == 2
+    assert resolve(replace(settings, level_lock=99), image, whole(image, 2000)).level == 3
 
 
 def test_the_slice_of_a_level_is_computed_with_its_own_transform() -> None:
@@ -124,13 +124,13 @@ def test_every_visible_tile_is_requested_once_by_level_and_then_by_distance() ->
     assert set(levels) == {0, 3}
     distances = [request.distance for request in state.tiles if request.key.plane.level == 0]
     assert distances == sorted(distances)
-    zoomed = resolve(initial_intent(image), image, Viewport(32, 32, (16, 16), 4.0))
+    zoomed = resolve(initial_settings(image), image, Viewport(32, 32, (16, 16), 4.0))
     assert len([r for r in zoomed.tiles if r.key.plane.level == 0]) == 1
 
 
 def test_a_viewport_outside_of_the_image_requests_no_tiles() -> None:
     image = deep()
-    state = resolve(initial_intent(image), image, Viewport(100, 100, (5000, 5000), 1.0))
+    state = resolve(initial_settings(image), image, Viewport(100, 100, (5000, 5000), 1.0))
     assert state.tiles == ()
     assert 0 in state.grid.shape
 
@@ -147,8 +147,8 @@ def test_a_frame_covers_the_visible_part_and_is_not_much_larger_than_the_viewpor
     zoom: float, row: float, column: float, width: int, height: int, level: int
 ) -> None:
     viewport = Viewport(width, height, (row, column), zoom)
-    intent = initial_intent(SHARED_IMAGE)
-    grid = frame_grid(SHARED_IMAGE, level, intent, viewport)
+    settings = initial_settings(SHARED_IMAGE)
+    grid = frame_grid(SHARED_IMAGE, level, settings, viewport)
     if 0 in grid.shape:
         return
     top, left, bottom, right = viewport.rect
@@ -173,8 +173,8 @@ def test_the_pixel_aspect_follows_the_scales_if_the_units_are_equal() -> None:
 
 def test_any_plane_can_be_displayed() -> None:
     image = deep()
-    intent = with_displayed(initial_intent(image), 0, 2)
-    state = resolve(intent, image, fit(256, 32, 32, 256))
+    settings = with_displayed(initial_settings(image), 0, 2)
+    state = resolve(settings, image, fit(256, 32, 32, 256))
     assert state.layers[0].planes[-1].displayed == (0, 2)
     assert state.grid.shape == (32, 256)
 
@@ -182,28 +182,28 @@ def test_any_plane_can_be_displayed() -> None:
 def test_every_visible_channel_is_a_layer_and_rgb_is_one_layer() -> None:
     data = random_values((3, 16, 16))
     image = open_pyramid(pyramid(data, "cyx", 1))
-    intent = with_channel(initial_intent(image), 1, visible=False)
-    state = resolve(intent, image, fit(16, 16, 16, 16))
+    settings = with_channel(initial_settings(image), 1, visible=False)
+    state = resolve(settings, image, fit(16, 16, 16, 16))
     assert [layer.planes[-1].indices[0] for layer in state.layers] == [0, 2]
     rgb = array_image(random_values((16, 20, 3), np.uint8))
-    (layer,) = resolve(initial_intent(rgb), rgb, fit(20, 16, 16, 20)).layers
+    (layer,) = resolve(initial_settings(rgb), rgb, fit(20, 16, 16, 20)).layers
     assert layer.planes[0].indices == (0, 0, ALL)
 
 
 def test_a_projection_becomes_a_slab_of_each_level() -> None:
     image = deep()
-    intent = with_projection(with_position(initial_intent(image), 0, 16), Projection(0, "max", 9))
-    (layer,) = resolve(intent, image, whole(image, 256)).layers
+    settings = with_projection(with_position(initial_settings(image), 0, 16), Projection(0, "max", 9))
+    (layer,) = resolve(settings, image, whole(image, 256)).layers
     assert layer.planes[-1].slab == Slab(0, 12, 21, "max")
     assert layer.planes[0].slab == Slab(0, 2, 4, "max")  # 12 / 8 to 20 / 8, rounded
-    thin = resolve(with_projection(intent, Projection(0, "max", 1)), image, whole(image, 256))
+    thin = resolve(with_projection(settings, Projection(0, "max", 1)), image, whole(image, 256))
     assert thin.layers[0].planes[-1].slab is None
 
 
 def test_positions_are_clipped_to_the_image() -> None:
     image = deep()
-    assert show(image, z=1e9).intent.position[0] == 31
-    assert show(image, z=float("nan")).intent.position[0] == 0
+    assert show(image, z=1e9).settings.position[0] == 31
+    assert show(image, z=float("nan")).settings.position[0] == 0
 
 
 def test_slices_are_prefetched_in_the_direction_of_the_slider() -> None:
@@ -228,11 +228,11 @@ def test_prefetched_slices_have_the_step_of_the_slider() -> None:
 
 @given(st.integers(0, 31), st.integers(-31, 31), st.integers(0, 3))
 def test_prefetched_positions_are_within_the_image(z: int, step: int, level: int) -> None:
-    intent = with_position(initial_intent(SHARED_IMAGE), 0, z)
-    before = with_position(intent, 0, z - step) if 0 <= z - step <= 31 else None
-    for position in next_positions(SHARED_IMAGE, level, intent, before):
+    settings = with_position(initial_settings(SHARED_IMAGE), 0, z)
+    before = with_position(settings, 0, z - step) if 0 <= z - step <= 31 else None
+    for position in next_positions(SHARED_IMAGE, level, settings, before):
         assert -0.5 <= position[0] <= 31.5
-        assert position[1:] == intent.position[1:]
+        assert position[1:] == settings.position[1:]
 
 
 def test_the_level_and_slice_of_an_overlay_follow_from_its_own_pyramid() -> None:
@@ -241,14 +241,14 @@ def test_the_level_and_slice_of_an_overlay_follow_from_its_own_pyramid() -> None
     )
     image = open_pyramid(pyramid(random_values((32, 256, 256)), "zyx", 1, labels={"a": labels}))
     overlay = open_pyramid(labels)
-    state = resolve(with_position(initial_intent(image), 0, 20), image, whole(image, 256), [overlay])
+    state = resolve(with_position(initial_settings(image), 0, 20), image, whole(image, 256), [overlay])
     layer = state.layers[1]
     assert layer.image is overlay
     assert layer.planes[-1].level == 0
     assert layer.planes[-1].indices[0] == 10
-    small = resolve(initial_intent(image), image, whole(image, 32), [overlay])
+    small = resolve(initial_settings(image), image, whole(image, 32), [overlay])
     assert small.layers[1].planes[-1].level == 2
-    hidden = replace(initial_intent(image), labels=(LabelsSettings(visible=False),))
+    hidden = replace(initial_settings(image), labels=(LabelsSettings(visible=False),))
     assert len(resolve(hidden, image, whole(image, 32), [overlay]).layers) == 1
 
 
@@ -268,8 +268,8 @@ def test_pixels_with_an_extreme_aspect_are_drawn_square(ratio: float, aspect: fl
 @pytest.mark.parametrize(("thickness", "slab"), [(1.0, None), (2.0, (3, 5)), (3.0, (2, 5))])
 def test_a_slab_has_as_many_slices_as_its_thickness(thickness: float, slab: tuple[int, int] | None) -> None:
     image = open_pyramid(pyramid(random_values((8, 8, 8)), "zyx", 1, (1, 8, 8)))
-    intent = with_position(initial_intent(image), 0, 3)
-    result = plane_key(image, 0, with_projection(intent, Projection(0, "max", thickness))).slab
+    settings = with_position(initial_settings(image), 0, 3)
+    result = plane_key(image, 0, with_projection(settings, Projection(0, "max", thickness))).slab
     assert (None if result is None else (result.start, result.stop)) == slab
 
 
@@ -282,4 +282,4 @@ def test_the_backdrop_is_omitted_if_it_is_the_target_level() -> None:
 def test_a_level_without_coarser_ones_is_drawn_with_a_stride(zoom: float, stride: int) -> None:
     image = array_image(random_values((256, 256)))
     viewport = Viewport(100, 100, (128.0, 128.0), zoom)
-    assert frame_grid(image, 0, initial_intent(image), viewport).stride == (stride, stride)
+    assert frame_grid(image, 0, initial_settings(image), viewport).stride == (stride, stride)

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from zarrfs_viewer.display.levels import FrameGrid, frame_grid
 from zarrfs_viewer.display.resolve import plane_key
-from zarrfs_viewer.images.dataset import initial_intent
+from zarrfs_viewer.images.dataset import initial_settings
 from zarrfs_viewer.rendering.sampling import LayerBuffer, resample, sample_plane
 from zarrfs_viewer.state.view_state import Viewport
 
 from tests.viewer.core.doubles import open_pyramid, pyramid, random_values
 
 IMAGE = open_pyramid(pyramid(random_values((90, 70)), "yx", 3, (32, 32)))
-INTENT = initial_intent(IMAGE)
+INTENT = initial_settings(IMAGE)
 
 
 @given(
@@ -61,9 +61,9 @@ def test_missing_tiles_do_not_change_the_buffer() -> None:
 
 def test_covered_is_the_mask_of_the_painted_pixels() -> None:
     image = open_pyramid(pyramid(random_values((600, 600)), "yx", 1, (256, 256)))
-    intent = initial_intent(image)
-    grid = frame_grid(image, 0, intent, Viewport(600, 600, (299.5, 299.5), 1.0))
-    plane = plane_key(image, 0, intent)
+    settings = initial_settings(image)
+    grid = frame_grid(image, 0, settings, Viewport(600, 600, (299.5, 299.5), 1.0))
+    plane = plane_key(image, 0, settings)
     paint = sample_plane(
         image, image, plane, (0, 1), grid, lambda key: image.read_tile(key) if key.row == key.column else None
     )

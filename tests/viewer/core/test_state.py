@@ -1,4 +1,4 @@
-"""The functions that update intents and viewports."""
+"""The functions that update all_settings and viewports."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ viewports = st.builds(
 )
 
 
-def test_an_update_returns_a_changed_intent_and_leaves_the_argument_unchanged() -> None:
+def test_an_update_returns_changed_settings_and_leaves_the_argument_unchanged() -> None:
     assert with_position(INTENT, 0, 7).position == (7.0, 4.0, 5.0)
     assert with_channel(INTENT, 1, gamma=2.0).channels == (ChannelSettings(0), ChannelSettings(1, gamma=2.0))
 

@@ -11,7 +11,7 @@ import pytest
 from zarrfs_viewer.analysis import value_pages
 from zarrfs_viewer.analysis.neighbourhood import read_neighbourhood
 from zarrfs_viewer.analysis.value_pages import ValuePage, curve, page_csv, page_rows, read_page
-from zarrfs_viewer.images.dataset import describe, initial_intent
+from zarrfs_viewer.images.dataset import describe, initial_settings
 from zarrfs_viewer.state.view_state import with_position
 
 import zarrfs
@@ -82,19 +82,21 @@ def test_curves_and_csv(tmp_path: Path) -> None:
 def test_the_values_around_a_point_are_those_of_level_0(tmp_path: Path) -> None:
     data = np.arange(4 * 30 * 40, dtype="u2").reshape(4, 30, 40)
     image = describe(stored(tmp_path, data, dimension_names=["z", "y", "x"])).open_image()
-    intent = with_position(initial_intent(image), 0, 3)
-    found = read_neighbourhood(image, intent, 10.4, 20.6, (9, 5))
+    settings = with_position(initial_settings(image), 0, 3)
+    found = read_neighbourhood(image, settings, 10.4, 20.6, (9, 5))
     assert found is not None
     assert found.center == (10, 21)
     assert found.first == (6, 19)
     assert np.array_equal(found.values, data[3, 6:15, 19:24])
-    corner = read_neighbourhood(image, intent, 29.4, -0.4, (9, 5))
+    corner = read_neighbourhood(image, settings, 29.4, -0.4, (9, 5))
     assert corner is not None
     assert np.array_equal(corner.values, data[3, 21:30, 0:5])
-    assert read_neighbourhood(image, intent, 30.0, 0.0, (9, 5)) is None
-    hidden = replace(intent, channels=tuple(replace(channel, visible=False) for channel in intent.channels))
+    assert read_neighbourhood(image, settings, 30.0, 0.0, (9, 5)) is None
+    hidden = replace(
+        settings, channels=tuple(replace(channel, visible=False) for channel in settings.channels)
+    )
     assert read_neighbourhood(image, hidden, 0.0, 0.0, (9, 5)) is not None
-    tiny = read_neighbourhood(image, intent, 0.0, 0.0, (90, 90))
+    tiny = read_neighbourhood(image, settings, 0.0, 0.0, (90, 90))
     assert tiny is not None
     assert np.array_equal(tiny.values, data[3])
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from zarrfs_viewer.images.dataset import initial_intent
+from zarrfs_viewer.images.dataset import initial_settings
 from zarrfs_viewer.saved_views.views import (
     View,
     command_line,
-    fitted_intent,
+    fitted_settings,
     from_json,
     from_link,
     load_views,
@@ -58,7 +58,7 @@ labels = st.builds(
     contour=st.integers(0, 5),
     selected=st.none() | st.integers(),
 )
-intents = st.builds(
+all_settings = st.builds(
     DisplaySettings,
     displayed=st.permutations([0, 1, 2]).map(lambda order: (order[0], order[1])),
     position=st.tuples(finite, finite, finite),
@@ -79,7 +79,7 @@ viewports = st.none() | st.builds(
 locations = st.sampled_from(
     ["/data/it's here/a b.zarr", "https://example.org/x.zarr?token=1", "s3://bucket/é.zarr"]
 )
-views = st.builds(View, st.text(max_size=9), locations, st.text(max_size=9), intents, viewports)
+views = st.builds(View, st.text(max_size=9), locations, st.text(max_size=9), all_settings, viewports)
 
 EXAMPLE = View(
     "one",
@@ -185,12 +185,12 @@ def test_every_invalid_document_raises_a_metadata_error(document: Any) -> None:
 
 def test_a_saved_view_is_adapted_to_the_image() -> None:
     image = open_pyramid(pyramid(random_values((9, 16, 16)), "zyx"))
-    initial = initial_intent(image)
+    initial = initial_settings(image)
     view = View("a", "a.zarr", "", replace(initial, position=(20.0, -3.0, 4.0), level_lock=9), None)
-    fitted = fitted_intent(view, image, initial)
+    fitted = fitted_settings(view, image, initial)
     assert fitted == replace(initial, position=(8.0, 0.0, 4.0), level_lock=None)
-    locked = replace(view, intent=replace(initial, level_lock=0))
-    assert fitted_intent(locked, image, initial).level_lock == 0
+    locked = replace(view, settings=replace(initial, level_lock=0))
+    assert fitted_settings(locked, image, initial).level_lock == 0
     other = open_pyramid(pyramid(random_values((16, 16)), "yx"))
     with pytest.raises(MetadataError, match="belongs to an image with 3 axes"):
-        fitted_intent(view, other, initial_intent(other))
+        fitted_settings(view, other, initial_settings(other))

@@ -34,7 +34,7 @@ def window(qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path) -> MainWi
         tmp_path / "a.zarr", data=values, chunks=(1, 1, 32, 32), dimension_names=["c", "z", "y", "x"]
     )
     opened = open_in_window(tmp_path / "a.zarr")
-    limits = lambda: opened.intent is not None and opened.intent.channels[0].limits  # noqa: E731
+    limits = lambda: opened.display_settings is not None and opened.display_settings.channels[0].limits  # noqa: E731
     qtbot.waitUntil(lambda: bool(limits()), timeout=TIMEOUT_MILLISECONDS)
     return opened
 
@@ -80,8 +80,8 @@ def test_all_none_and_the_filter(qtbot: QtBot, window: MainWindow) -> None:
     panel = window.panel(Channels).panel
 
     def visible() -> list[bool]:
-        assert window.intent is not None
-        return [channel.visible for channel in window.intent.channels]
+        assert window.display_settings is not None
+        return [channel.visible for channel in window.display_settings.channels]
 
     assert not panel.tools.isHidden()
     panel.filter.setText("channel 5")
@@ -105,14 +105,14 @@ def test_few_channels_have_no_filter(qtbot: QtBot, window: MainWindow, tmp_path:
 
 def test_the_slider_of_a_row_moves_one_limit(window: MainWindow) -> None:
     row = window.panel(Channels).panel.rows[0]
-    assert window.intent is not None
-    low, high = window.intent.channels[0].limits or (0.0, 0.0)
+    assert window.display_settings is not None
+    low, high = window.display_settings.channels[0].limits or (0.0, 0.0)
     slider = row.slider
     x = round(slider.position_of(high))
     QTest.mousePress(slider, Qt.MouseButton.LeftButton, pos=QPoint(x, 5))
     QTest.mouseMove(slider, QPoint(x // 2, 5))
     QTest.mouseRelease(slider, Qt.MouseButton.LeftButton, pos=QPoint(x // 2, 5))
-    changed = window.intent.channels[0].limits
+    changed = window.display_settings.channels[0].limits
     assert changed is not None
     assert changed[0] == low
     assert low < changed[1] < high
@@ -123,11 +123,11 @@ def test_the_slider_of_a_row_moves_one_limit(window: MainWindow) -> None:
 def test_a_color_is_chosen_from_the_swatch(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(QColorDialog, "getColor", lambda *_: QColor("#12ab34"))
     window.panel(Channels).panel.rows[1].color.click()
-    assert window.intent is not None
-    assert window.intent.channels[1].colormap == "#12ab34"
+    assert window.display_settings is not None
+    assert window.display_settings.channels[1].colormap == "#12ab34"
     monkeypatch.setattr(QColorDialog, "getColor", lambda *_: QColor())
     window.panel(Channels).panel.rows[1].color.click()
-    assert window.intent.channels[1].colormap == "#12ab34"
+    assert window.display_settings.channels[1].colormap == "#12ab34"
 
 
 @pytest.mark.parametrize("limits", [(0.0, 0.0), (-1e300, 1e300), (1e-30, 2e-30), (5.0, 5.0)])
@@ -199,8 +199,8 @@ def test_lookup_tables_and_more_color_maps_are_used_and_remembered(
     assert row.colormap.currentText() == before
     row.colormap.activated.emit(entries.index("Import LUT file..."))
     qtbot.waitUntil(lambda: row.colormap.currentText() == "Two colors", timeout=TIMEOUT_MILLISECONDS)
-    assert window.intent is not None
-    imported = window.intent.channels[0].colormap
+    assert window.display_settings is not None
+    imported = window.display_settings.channels[0].colormap
     assert lookup(imported)[255].tolist() == [255, 128, 0]
 
     def choose(dialog: ColormapDialog) -> bool:
@@ -210,7 +210,7 @@ def test_lookup_tables_and_more_color_maps_are_used_and_remembered(
     monkeypatch.setattr(ColormapDialog, "exec", choose)
     entries = [row.colormap.itemText(number) for number in range(row.colormap.count())]
     row.colormap.activated.emit(entries.index("More colour maps..."))
-    assert window.intent.channels[0].colormap == "cmap:imagej:fire"
+    assert window.display_settings.channels[0].colormap == "cmap:imagej:fire"
     assert row.colormap.currentText() == "imagej:fire"
     assert window.panel(Channels).colormaps.names() == ("cmap:imagej:fire", imported)
     # A saved view contains the colours of the imported table.
@@ -220,7 +220,7 @@ def test_lookup_tables_and_more_color_maps_are_used_and_remembered(
     assert from_link(to_link(view))[1] == view
     other = MainWindow(window.settings)
     qtbot.addWidget(other)
-    other.panel(Channels).panel.show_channels(window.intent.channels, "u", False)
+    other.panel(Channels).panel.show_channels(window.display_settings.channels, "u", False)
     listed = other.panel(Channels).panel.rows[0].colormap
     texts = [listed.itemText(number) for number in range(listed.count())]
     assert {"imagej:fire", "Two colors"} <= set(texts)
@@ -260,8 +260,8 @@ def test_numbers_are_typed_with_a_point_or_a_comma(
     qtbot.keyClicks(box, typed)
     assert QLocale(locale).decimalPoint() in box.text()
     qtbot.keyClick(box, Qt.Key.Key_Return)
-    assert window.intent is not None
-    channel = window.intent.channels[0]
+    assert window.display_settings is not None
+    channel = window.display_settings.channels[0]
     assert channel.limits is not None
     assert {"low": channel.limits[0], "gamma": channel.gamma}[name] == 1.5
     assert QLocale(locale).decimalPoint() in box.text()

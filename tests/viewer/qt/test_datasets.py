@@ -139,8 +139,8 @@ def test_label_settings_change_the_image(qtbot: QtBot, open_in_window: OpenInWin
         after = window.canvas.frame.pixels.copy()  # type: ignore[union-attr]
         assert not np.array_equal(before, after)
         before = after
-    assert window.intent is not None
-    settings = window.intent.labels[0]
+    assert window.display_settings is not None
+    settings = window.display_settings.labels[0]
     assert (settings.opacity, settings.contour, settings.selected, settings.visible) == (1.0, 2, 1, False)
 
 

@@ -51,13 +51,13 @@ def test_an_export_contains_the_displayed_projection_unless_another_content_is_s
     zarrfs.create_array(tmp_path / "a.zarr", data=data, chunks=(2, 16, 16), dimension_names=["z", "y", "x"])
     window = open_in_window(tmp_path / "a.zarr")
     wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 4))
-    assert window.intent is not None
-    projected = with_projection(window.intent, Projection(0, "max", 3.0))
+    assert window.display_settings is not None
+    projected = with_projection(window.display_settings, Projection(0, "max", 3.0))
     assert not is_highlighted(window, "slab")
     wait_until_exact(qtbot, window, lambda: window.session.change(projected))
     assert is_highlighted(window, "slab")
     assert window.image is not None
-    dialog = ExportDialog(window.image, window.intent, window.canvas.viewport, 0, None, window)
+    dialog = ExportDialog(window.image, window.display_settings, window.canvas.viewport, 0, None, window)
     qtbot.addWidget(dialog)
     for box, text in ((dialog.part, part), (dialog.content, content)):
         assert box.findText(text) >= 0
@@ -69,7 +69,7 @@ def test_an_export_contains_the_displayed_projection_unless_another_content_is_s
     monkeypatch.setattr(ExportDialog, "exec", lambda self: QDialog.DialogCode.Accepted)
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a: (str(file), ""))
     with qtbot.waitSignal(window.panel(PictureActions).exporter.finished, timeout=TIMEOUT_MILLISECONDS):
-        window.panel(PictureActions).exporter.ask(dialog, window.intent)
+        window.panel(PictureActions).exporter.ask(dialog, window.display_settings)
     values = {
         "maximum": data[3:6].max(0, keepdims=True),
         "slice": data[4:5],
@@ -100,18 +100,18 @@ def test_the_name_of_an_export_has_the_suffix_of_its_format(
 ) -> None:
     window = open_in_window(cells)
     assert window.image is not None
-    assert window.intent is not None
+    assert window.display_settings is not None
     (tmp_path / "b.ome.tif").write_text("an older file")
     files: list[Path] = []
     monkeypatch.setattr(
-        window.panel(PictureActions).exporter, "write", lambda choice, file, intent: files.append(file)
+        window.panel(PictureActions).exporter, "write", lambda choice, file, settings: files.append(file)
     )
     monkeypatch.setattr(ExportDialog, "exec", lambda dialog: QDialog.DialogCode.Accepted)
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / typed), ""))
-    dialog = ExportDialog(window.image, window.intent, window.canvas.viewport, 0, None, window)
+    dialog = ExportDialog(window.image, window.display_settings, window.canvas.viewport, 0, None, window)
     qtbot.addWidget(dialog)
     dialog.format.setCurrentIndex(dialog.format.findData("tiff"))
-    window.panel(PictureActions).exporter.ask(dialog, window.intent)
+    window.panel(PictureActions).exporter.ask(dialog, window.display_settings)
     assert files == ([tmp_path / written] if written else [])
     assert ("exists" in window.notice.text()) == (not written)
 

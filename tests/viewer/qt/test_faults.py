@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -107,15 +108,15 @@ def test_a_click_in_the_tree_shows_metadata_and_keeps_the_image(
         view.clicked.emit(top)
         view.activated.emit(top)
     assert window.panels.currentWidget() is window.panel(Metadata).panel
-    assert window.intent is not None
-    assert window.intent.channels[0].limits == (3.0, 77.0)
-    assert window.intent.channels[0].colormap == "#123456"
+    assert window.display_settings is not None
+    assert window.display_settings.channels[0].limits == (3.0, 77.0)
+    assert window.display_settings.channels[0].colormap == "#123456"
     with qtbot.assertNotEmitted(window.session.image_changed, wait=100):
         wait_until_exact(qtbot, window, lambda: view.activated.emit(line))
-        assert window.intent.level_lock == 1
+        assert window.display_settings.level_lock == 1
         wait_until_exact(qtbot, window, lambda: view.activated.emit(top))
-        assert window.intent.level_lock is None
-    assert window.intent.channels[0].colormap == "#123456"
+        assert window.display_settings.level_lock is None
+    assert window.display_settings.channels[0].colormap == "#123456"
 
 
 def test_contrast_is_computed_despite_an_unreadable_chunk(
@@ -123,7 +124,10 @@ def test_contrast_is_computed_despite_an_unreadable_chunk(
 ) -> None:
     (stack / "c" / "2" / "0" / "0").write_bytes(b"broken")
     window.open_location(str(stack))
-    row_limits = lambda: None if window.intent is None else window.intent.channels[0].limits  # noqa: E731
+
+    def row_limits() -> Any:
+        return None if window.display_settings is None else window.display_settings.channels[0].limits
+
     qtbot.waitUntil(lambda: row_limits() is not None, timeout=TIMEOUT_MILLISECONDS)
     assert "c/2/0/0" in window.notice.text()
     assert (
@@ -163,7 +167,7 @@ def test_the_histogram_of_a_slice_with_a_corrupt_chunk_contains_the_other_values
     assert "c/0/0/1" in window.notice.text()
     assert "values that can be read" in window.notice.text()
     window.actions_by_name["auto_all"].trigger()
-    limits = lambda: None if window.intent is None else window.intent.channels[0].limits  # noqa: E731
+    limits = lambda: None if window.display_settings is None else window.display_settings.channels[0].limits  # noqa: E731
     qtbot.waitUntil(lambda: limits() == (100.0, 163.0), timeout=TIMEOUT_MILLISECONDS)
     assert "c/0/0/1" in window.notice.text()
 
@@ -211,7 +215,7 @@ def test_the_blank_area_of_an_unreadable_chunk_does_not_count_for_the_contrast(
     zarrfs.create_array(tmp_path / "a.zarr", data=data, chunks=(32, 32))
     (tmp_path / "a.zarr" / "c" / "0" / "1").write_bytes(b"broken")
     window.open_location(str(tmp_path / "a.zarr"))
-    limits = lambda: None if window.intent is None else window.intent.channels[0].limits  # noqa: E731
+    limits = lambda: None if window.display_settings is None else window.display_settings.channels[0].limits  # noqa: E731
     qtbot.waitUntil(lambda: limits() is not None, timeout=TIMEOUT_MILLISECONDS)
     found = limits()
     assert found is not None
@@ -241,18 +245,20 @@ def test_limits_of_any_magnitude_are_displayed_with_significant_digits(
         lambda: window.panel(Channels).panel.rows[0].low.isEnabled(), timeout=TIMEOUT_MILLISECONDS
     )
     row = window.panel(Channels).panel.rows[0]
-    assert window.intent is not None
-    low, high = window.intent.channels[0].limits  # type: ignore[misc]
+    assert window.display_settings is not None
+    low, high = window.display_settings.channels[0].limits  # type: ignore[misc]
     assert row.low.text() == f"{low:.6g}"
     assert row.low.value() == low
     for box in (row.low, row.high):
         QTest.keyClick(box, Qt.Key.Key_Return)
-    assert window.intent.channels[0].limits == (low, high), "Enter without an edit changed a limit"
+    assert window.display_settings.channels[0].limits == (low, high), "Enter without an edit changed a limit"
     edit = row.high.lineEdit()
     assert edit is not None
     edit.setText(f"{0.6 * factor:.6g}")
     QTest.keyClick(row.high, Qt.Key.Key_Return)
-    assert window.intent.channels[0].limits == (low, float(f"{0.6 * factor:.6g}")), "the other limit changed"
+    assert window.display_settings.channels[0].limits == (low, float(f"{0.6 * factor:.6g}")), (
+        "the other limit changed"
+    )
 
 
 def test_limit_boxes_accept_scientific_notation(qtbot: QtBot) -> None:
@@ -321,7 +327,7 @@ def test_limits_of_64_bit_integers_are_exact_everywhere(
     data = first + np.arange(256, dtype=np.uint64).reshape(16, 16)
     zarrfs.create_array(tmp_path / "a.zarr", data=data, chunks=(8, 8))
     window = open_in_window(tmp_path / "a.zarr")
-    limits = lambda: None if window.intent is None else window.intent.channels[0].limits  # noqa: E731
+    limits = lambda: None if window.display_settings is None else window.display_settings.channels[0].limits  # noqa: E731
     qtbot.waitUntil(lambda: limits() == (first + 1, first + 254), timeout=TIMEOUT_MILLISECONDS)
     row = window.panel(Channels).panel.rows[0]
     assert (row.low.text(), row.high.text()) == (str(first + 1), str(first + 254))
@@ -341,7 +347,7 @@ def test_limits_of_64_bit_integers_are_exact_everywhere(
     wait_until_exact(qtbot, window, lambda: QTest.keyClick(row.high, Qt.Key.Key_Return))
     assert limits() == (first + 1, first + 3)
     restored = from_json(json.loads(json.dumps(to_json(window.panel(SavedViewsMenu).current_view("v")))))
-    assert restored.intent.channels[0].limits == (first + 1, first + 3)
+    assert restored.settings.channels[0].limits == (first + 1, first + 3)
     assert window.canvas.frame is not None
     assert set(np.unique(window.canvas.frame.pixels & 0xFF)) == {0, 128, 255}
 
@@ -401,8 +407,8 @@ def test_another_well_keeps_the_channel_settings(qtbot: QtBot, window: MainWindo
     wait_until_exact(qtbot, window, lambda: window.session.change_channel(1, visible=False))
 
     def observed() -> list[object]:
-        assert window.intent is not None
-        return [(c.limits, c.colormap, c.visible) for c in window.intent.channels[:2]]
+        assert window.display_settings is not None
+        return [(c.limits, c.colormap, c.visible) for c in window.display_settings.channels[:2]]
 
     before = observed()
     wait_until_opened(qtbot, window, lambda: QTest.keyClick(table, Qt.Key.Key_Right))
@@ -416,9 +422,9 @@ def test_another_well_keeps_the_channel_settings(qtbot: QtBot, window: MainWindo
     window.actions_by_name["auto_contrast_per_image"].trigger()
     wait_until_opened(qtbot, window, lambda: table.setCurrentCell(0, 2))
     assert observed() != before
-    assert window.intent is not None
-    assert window.intent.channels[0].colormap == "magma", "auto contrast changes only the contrast"
-    assert not window.intent.channels[1].visible
+    assert window.display_settings is not None
+    assert window.display_settings.channels[0].colormap == "magma", "auto contrast changes only the contrast"
+    assert not window.display_settings.channels[1].visible
 
 
 def test_the_histogram_spans_nearly_all_values_and_the_limits(
@@ -457,8 +463,8 @@ def test_a_histogram_handle_moves_one_limit(qtbot: QtBot, open_in_window: OpenIn
         QTest.mouseRelease(plot, Qt.MouseButton.LeftButton, pos=positions[1])
 
     def limits() -> tuple[float, float] | None:
-        assert window.intent is not None
-        return window.intent.channels[0].limits
+        assert window.display_settings is not None
+        return window.display_settings.channels[0].limits
 
     low, high = plot.range
     inside = low + 0.2 * (high - low), low + 0.8 * (high - low)
@@ -495,16 +501,16 @@ def test_the_wheel_changes_only_a_focused_widget(
 ) -> None:
     window = open_in_window(cells)
     row = window.panel(Channels).panel.rows[0]
-    before = window.intent
+    before = window.display_settings
     for widget in (row.low, row.high, row.gamma, row.colormap):
         assert not wheel(widget).isAccepted(), "a widget without focus consumed the wheel event"
-    assert window.intent == before
+    assert window.display_settings == before
     window.activateWindow()
     row.gamma.setFocus()
     qtbot.waitUntil(row.gamma.hasFocus, timeout=TIMEOUT_MILLISECONDS)
     wheel(row.gamma)
-    assert window.intent is not None
-    assert window.intent.channels[0].gamma == pytest.approx(0.9)
+    assert window.display_settings is not None
+    assert window.display_settings.channels[0].gamma == pytest.approx(0.9)
 
 
 def test_the_canvas_has_the_focus_until_a_field_is_clicked(

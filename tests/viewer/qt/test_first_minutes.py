@@ -240,8 +240,8 @@ def test_a_narrow_window_has_whole_tabs_and_wide_docks(
         tmp_path / "a.zarr", data=np.zeros((8, 24, 32), "u2"), dimension_names=["z", "y", "x"]
     )
     window = open_in_window(tmp_path / "a.zarr")
-    assert window.intent is not None
-    window.session.change(with_projection(window.intent, projection))
+    assert window.display_settings is not None
+    window.session.change(with_projection(window.display_settings, projection))
     window.panels.setCurrentWidget(window.panel(Metadata).panel)
     window.resize(700, 600)
     qtbot.waitUntil(lambda: docks(window) == {"Hierarchy": 175, "Image": 240}, timeout=TIMEOUT_MILLISECONDS)

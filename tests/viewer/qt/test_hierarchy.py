@@ -87,7 +87,8 @@ def test_a_level_is_displayed_with_the_channels_and_the_scale_of_its_image(
     level = panel.model.index(names_below(panel, top).index("1"), 0, top)
     panel.view.activated.emit(level)
     qtbot.waitUntil(
-        lambda: window.intent is not None and window.intent.level_lock == 1, timeout=TIMEOUT_MILLISECONDS
+        lambda: window.display_settings is not None and window.display_settings.level_lock == 1,
+        timeout=TIMEOUT_MILLISECONDS,
     )
     assert window.image is not None
     assert window.image.axes == expected.axes

@@ -121,13 +121,16 @@ def test_labels_are_picked_highlighted_and_shown_alone(
     table = window.panel(Labels).panel.table
     wait_until_exact(qtbot, window, lambda: click(qtbot, window, 45, 40))
     assert table.selected() == 22
-    assert window.intent is not None
-    assert (window.intent.labels[0].highlighted, window.intent.labels[0].selected) == (22, None)
+    assert window.display_settings is not None
+    assert (window.display_settings.labels[0].highlighted, window.display_settings.labels[0].selected) == (
+        22,
+        None,
+    )
     frame = window.canvas.frame
     assert frame is not None
     assert (frame.pixels == 0xFFFFFFFF).any()
     wait_until_exact(qtbot, window, lambda: table.single.setChecked(True))
-    assert window.intent.labels[0].selected == 22
+    assert window.display_settings.labels[0].selected == 22
     undo, redo = window.actions_by_name["undo"], window.actions_by_name["redo"]
     wait_until_exact(qtbot, window, undo.trigger)
     assert not table.single.isChecked(), "undo shows all labels"
@@ -137,10 +140,10 @@ def test_labels_are_picked_highlighted_and_shown_alone(
     assert table.selected() == 22
     wait_until_exact(qtbot, window, redo.trigger)
     assert table.single.isChecked()
-    assert window.intent.labels[0].selected == 22
+    assert window.display_settings.labels[0].selected == 22
     wait_until_exact(qtbot, window, lambda: click(qtbot, window, 2, 2))
     assert table.selected() is None
-    assert window.intent.labels[0].highlighted is None
+    assert window.display_settings.labels[0].highlighted is None
 
 
 def test_the_table_moves_the_picture_to_a_label(
@@ -153,8 +156,8 @@ def test_the_table_moves_the_picture_to_a_label(
         table.select(value)
         with qtbot.waitSignal(table.position_selected, timeout=TIMEOUT_MILLISECONDS):
             qtbot.keyClick(table.view, Qt.Key.Key_Return)
-        assert window.intent is not None
-        z = int(window.intent.position[0])
+        assert window.display_settings is not None
+        z = int(window.display_settings.position[0])
         row, column = (round(part) for part in window.canvas.viewport.center)
         assert cells[z, row, column] == value
     columns = table.view.horizontalHeader()

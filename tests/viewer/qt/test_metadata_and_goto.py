@@ -141,16 +141,16 @@ def test_a_coordinate_is_shown_in_the_middle(
 
     monkeypatch.setattr(GoToDialog, "exec", enter)
     wait_until_exact(qtbot, window, window.actions_by_name["go_to"].trigger)
-    assert window.intent is not None
-    assert window.intent.position[1] == pytest.approx(3)
+    assert window.display_settings is not None
+    assert window.display_settings.position[1] == pytest.approx(3)
     assert window.canvas.viewport.center == pytest.approx((20, 50))
 
 
 def test_coordinates_are_limited_to_the_image(open_in_window: OpenInWindow, cells: Path) -> None:
     window = open_in_window(cells)
     assert window.image is not None
-    assert window.intent is not None
-    dialog = GoToDialog(window.image, window.intent, (-40.0, 1e9), window)
+    assert window.display_settings is not None
+    dialog = GoToDialog(window.image, window.display_settings, (-40.0, 1e9), window)
     assert dialog.position()[2:] == (0.0, 95.0)
     dialog.boxes[1].setValue(1e6)
     assert dialog.position()[1] == 3.0
@@ -169,8 +169,8 @@ def test_coordinates_are_typed_with_a_point_or_a_comma(
 ) -> None:
     window = open_in_window(cells)
     assert window.image is not None
-    assert window.intent is not None
-    dialog = GoToDialog(window.image, window.intent, (1.0, 1.0), window)
+    assert window.display_settings is not None
+    dialog = GoToDialog(window.image, window.display_settings, (1.0, 1.0), window)
     box = dialog.boxes[3]
     box.setLocale(QLocale("de_DE"))
     box.selectAll()

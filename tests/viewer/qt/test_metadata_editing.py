@@ -65,11 +65,11 @@ def test_names_colors_and_scales_are_edited_saved_and_displayed(
     scales = [level.scale for level in model.multiscales[0].levels]
     assert [scale[3] for scale in scales if scale] == [0.125, 0.25, 0.5]
     qtbot.waitUntil(lambda: is_exact(window), timeout=TIMEOUT_MILLISECONDS)
-    assert window.intent is not None
+    assert window.display_settings is not None
     assert window.image is not None
-    assert window.intent.channels[0].label == "DAPI"
-    assert window.intent.channels[1].colormap == "#FF8000"
-    assert window.intent.channels[1].limits == (3.0, 99.0)
+    assert window.display_settings.channels[0].label == "DAPI"
+    assert window.display_settings.channels[1].colormap == "#FF8000"
+    assert window.display_settings.channels[1].limits == (3.0, 99.0)
     assert window.image.levels[0].scale[3] == 0.125
     assert window.panels.currentWidget() is window.panel(Metadata).panel
     qtbot.waitUntil(
@@ -173,8 +173,8 @@ def test_a_zip_file_shows_its_new_metadata(
         lambda: window.image is not None and window.image.channels[0].label == "DAPI",
         timeout=TIMEOUT_MILLISECONDS,
     )
-    assert window.intent is not None
-    assert window.intent.channels[1].limits == (3.0, 99.0)
+    assert window.display_settings is not None
+    assert window.display_settings.channels[1].limits == (3.0, 99.0)
 
 
 def test_a_store_that_cannot_be_written_is_refused(

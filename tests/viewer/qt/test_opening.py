@@ -246,9 +246,9 @@ def test_an_array_that_was_changed_is_reloaded_with_its_settings(
     slider = window.panel(Position).dimensions.focus_order()[0]
     assert isinstance(slider, QSlider)
     assert slider.maximum() == planes - 1
-    assert window.intent is not None
-    assert window.intent.position[0] == position
-    assert window.intent.channels[0].limits == (0, 9)
+    assert window.display_settings is not None
+    assert window.display_settings.position[0] == position
+    assert window.display_settings.channels[0].limits == (0, 9)
     assert shown_values(window) == [6]
     assert window.panel(Hierarchy).tree.model.rowCount() == 1
 

@@ -135,8 +135,8 @@ def test_lines_of_the_cross_hair_are_dragged(
     qtbot.mousePress(canvas, Qt.MouseButton.LeftButton, pos=at(1, 3))
     qtbot.mouseMove(canvas, at(2.1, 3.4))
     qtbot.mouseRelease(canvas, Qt.MouseButton.LeftButton, pos=at(2.1, 3.4))
-    assert window.intent is not None
-    assert window.intent.position == (2.0, 2.0, 1.0)  # only the row was dragged
+    assert window.display_settings is not None
+    assert window.display_settings.position == (2.0, 2.0, 1.0)  # only the row was dragged
     assert canvas.viewport == viewport
 
 
@@ -149,9 +149,9 @@ def test_the_last_pane_shows_a_slab_and_the_borders_move_together(
     qtbot.waitUntil(
         lambda: slab.canvas.frame is not None and slab.canvas.frame.complete, timeout=TIMEOUT_MILLISECONDS
     )
-    assert slab.intent is not None
-    assert slab.intent.projection is not None
-    assert slab.intent.projection.mode == "max"
+    assert slab.settings is not None
+    assert slab.settings.projection is not None
+    assert slab.settings.projection.mode == "max"
     upper, lower = window.panes.grid.columns
     first, second = upper.sizes()
     upper.moveSplitter(first - 60, 1)
@@ -160,8 +160,8 @@ def test_the_last_pane_shows_a_slab_and_the_borders_move_together(
     window.panel(
         Position
     ).dimensions.next_mode()  # the main pane shows the slab: the last pane shows the slice
-    assert slab.intent is not None
-    assert slab.intent.projection is None
+    assert slab.settings is not None
+    assert slab.settings.projection is None
     window.actions_by_name["linked"].trigger()
     assert lower.isHidden()
 

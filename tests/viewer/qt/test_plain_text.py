@@ -566,8 +566,8 @@ def test_plots_tables_and_dialogs_display_hostile_text_literally(
             assert len(entry.text) < 1000
     assert_harmless(displayed_texts(window))
     assert window.image is not None
-    assert window.intent is not None
-    dialog = ExportDialog(window.image, window.intent, window.canvas.viewport, 0, None, window)
+    assert window.display_settings is not None
+    dialog = ExportDialog(window.image, window.display_settings, window.canvas.viewport, 0, None, window)
     assert_harmless(displayed_texts(dialog))
     dialog.deleteLater()
 

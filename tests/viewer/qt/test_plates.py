@@ -192,10 +192,10 @@ def test_the_first_well_has_the_contrast_of_the_overview(
     assert not window.notice.isVisible(), "a message covers the names of the columns"
     wait_for_thumbnails(qtbot, window)
     wait_until_opened(qtbot, window, lambda: window.panel(Plates).plate.open_well(0, 0))
-    assert window.intent is not None
+    assert window.display_settings is not None
     (shared,) = PlateContrast(describe(zarrfs.open(store))).limits()
     assert shared is not None
-    assert window.intent.channels[0].limits == shared
+    assert window.display_settings.channels[0].limits == shared
     assert shared[1] > 300, "the limits are those of the darkest well"
 
 
@@ -207,14 +207,16 @@ def test_auto_contrast_for_each_well_keeps_colours_and_visibility(qtbot: QtBot, 
     window.session.change_channel(0, colormap="viridis", gamma=0.5, limits=(0.0, 9.0))
     window.actions_by_name["auto_contrast_per_image"].trigger()
     wait_until_opened(qtbot, window, lambda: window.panel(Plates).plate.open_well(0, 1))
-    assert window.intent is not None
-    channel = window.intent.channels[0]
+    assert window.display_settings is not None
+    channel = window.display_settings.channels[0]
     assert (channel.colormap, channel.gamma) == ("viridis", 0.5)
     qtbot.waitUntil(
-        lambda: window.intent is not None and window.intent.channels[0].limits is not None,
+        lambda: (
+            window.display_settings is not None and window.display_settings.channels[0].limits is not None
+        ),
         timeout=TIMEOUT_MILLISECONDS,
     )
-    limits = window.intent.channels[0].limits
+    limits = window.display_settings.channels[0].limits
     assert limits is not None
     assert limits[1] > 100
 
@@ -231,10 +233,12 @@ def test_the_slice_is_kept_in_the_next_series(qtbot: QtBot, window: MainWindow) 
     wait_until_opened(qtbot, window, lambda: window.open_location(store))
     window.panel(Position).set_position(0, 7.0)
     wait_until_opened(qtbot, window, lambda: window.session.open_image("1"))
-    assert window.intent is not None
-    assert window.intent.position[0] == 7
+    assert window.display_settings is not None
+    assert window.display_settings.position[0] == 7
     wait_until_opened(qtbot, window, lambda: window.session.open_image("2"))
-    assert window.intent.position[0] == 2, "an image with another number of slices begins in its middle"
+    assert window.display_settings.position[0] == 2, (
+        "an image with another number of slices begins in its middle"
+    )
 
 
 def test_a_selected_thumbnail_has_the_colours_of_the_picture_and_a_small_one_is_enlarged() -> None:

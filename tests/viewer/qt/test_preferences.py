@@ -90,11 +90,11 @@ def test_the_dialog_applies_preferences(
     assert default_channels(data.dtype, (3,), 0, None, None)[0].colormap == "#FF0000"
     assert not window.actions_by_name["dark"].isChecked()
     assert QApplication.palette().color(QPalette.ColorRole.Window).lightness() > 128
-    assert window.intent is not None
-    z = window.intent.position[0]
+    assert window.display_settings is not None
+    z = window.display_settings.position[0]
     zoom = window.canvas.viewport.zoom
     wait_until_exact(qtbot, window, lambda: turn_wheel(window, Qt.KeyboardModifier.NoModifier))
-    assert window.intent.position[0] == z + 1
+    assert window.display_settings.position[0] == z + 1
     assert window.canvas.viewport.zoom == zoom
     wait_until_exact(qtbot, window, lambda: turn_wheel(window, Qt.KeyboardModifier.ControlModifier))
     assert window.canvas.viewport.zoom > zoom

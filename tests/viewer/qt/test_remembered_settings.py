@@ -56,24 +56,24 @@ def test_settings_are_undone_redone_and_reset(
     qtbot: QtBot, open_in_window: OpenInWindow, hierarchy: Path
 ) -> None:
     window = open_in_window(hierarchy / "one")
-    start = window.intent
+    start = window.display_settings
     assert start is not None
     wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, limits=(7.0, 99.0)))
     wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 3))
     wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, colormap="viridis"))
-    changed = window.intent
+    changed = window.display_settings
     for _ in range(3):
         window.actions_by_name["undo"].trigger()
-    assert window.intent == start
+    assert window.display_settings == start
     for _ in range(3):
         window.actions_by_name["redo"].trigger()
-    assert window.intent == changed
+    assert window.display_settings == changed
     wait_until_exact(qtbot, window, window.actions_by_name["reset"].trigger)
-    assert window.intent is not None
-    assert window.intent.channels[0].colormap == start.channels[0].colormap
-    assert window.intent.position == start.position
+    assert window.display_settings is not None
+    assert window.display_settings.channels[0].colormap == start.channels[0].colormap
+    assert window.display_settings.position == start.position
     window.actions_by_name["undo"].trigger()
-    assert window.intent == changed
+    assert window.display_settings == changed
     wait_until_opened(qtbot, window, lambda: window.open_location(str(hierarchy / "two")))
     window.actions_by_name["undo"].trigger()
     assert window.notice.text() == "There is nothing to undo."
@@ -87,24 +87,24 @@ def test_rotation_and_mirroring_are_undone_redone_and_reset(
     window.actions_by_name["rotate"].trigger()
     wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, colormap="viridis"))
     window.actions_by_name["mirror"].trigger()
-    changed = window.intent
+    changed = window.display_settings
     # Mirroring the rotated picture is mirroring before the opposite rotation.
     assert window.canvas.orientation == (3, True)
     states = []
     for _ in range(3):
         undo.trigger()
-        assert window.intent is not None
-        states.append((window.canvas.orientation, window.intent.channels[0].colormap == "viridis"))
+        assert window.display_settings is not None
+        states.append((window.canvas.orientation, window.display_settings.channels[0].colormap == "viridis"))
     assert states == [((1, False), True), ((1, False), False), ((0, False), False)]
     undo.trigger()
     assert window.notice.text() == "There is nothing to undo."
     for _ in range(3):
         redo.trigger()
-    assert (window.canvas.orientation, window.intent) == ((3, True), changed)
+    assert (window.canvas.orientation, window.display_settings) == ((3, True), changed)
     window.actions_by_name["reset"].trigger()
     assert window.canvas.orientation == (0, False)
     undo.trigger()
-    assert (window.canvas.orientation, window.intent) == ((3, True), changed)
+    assert (window.canvas.orientation, window.display_settings) == ((3, True), changed)
 
 
 def test_the_orientation_of_a_restored_view_is_not_a_change(
@@ -128,16 +128,16 @@ def test_an_image_that_is_opened_again_has_its_settings(
     wait_until_opened(qtbot, first, lambda: first.open_location(str(hierarchy / "one")))
     wait_until_exact(qtbot, first, lambda: first.session.change_channel(0, limits=(7.0, 99.0)))
     wait_until_exact(qtbot, first, lambda: first.panel(Position).dimensions.set_position(0, 3))
-    changed = first.intent
+    changed = first.display_settings
     wait_until_opened(qtbot, first, lambda: first.open_location(str(hierarchy / "two")))
-    assert first.intent is not None
-    assert first.intent.channels[0].limits != (7.0, 99.0)
+    assert first.display_settings is not None
+    assert first.display_settings.channels[0].limits != (7.0, 99.0)
     wait_until_opened(qtbot, first, lambda: first.open_location(str(hierarchy / "one")))
-    assert first.intent == changed
+    assert first.display_settings == changed
     first.close()
     second = new_window()
     wait_until_opened(qtbot, second, lambda: second.open_location(str(hierarchy / "one")))
-    assert second.intent == changed
+    assert second.display_settings == changed
 
 
 def test_an_image_with_other_axes_ignores_its_old_settings(
@@ -147,8 +147,8 @@ def test_an_image_with_other_axes_ignores_its_old_settings(
     wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 3))
     zarrfs.create_array(hierarchy / "one", data=np.ones((8, 8), "u1"), chunks=(8, 8), overwrite=True)
     wait_until_opened(qtbot, window, lambda: window.open_location(str(hierarchy / "one")))
-    assert window.intent is not None
-    assert len(window.intent.position) == 2
+    assert window.display_settings is not None
+    assert len(window.display_settings.position) == 2
     assert not window.notice.isVisible()
 
 
@@ -163,22 +163,24 @@ def test_windows_of_the_last_session_are_restored(
     if inner:
         node = zarrfs.open(str(hierarchy))[inner]
         wait_until_opened(qtbot, window, lambda: window.session.show_node(node, str(hierarchy), inner))
-    assert window.intent is not None
+    assert window.display_settings is not None
     wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 2))
     wait_until_exact(
-        qtbot, window, lambda: window.session.change(with_channel(window.intent, 0, colormap="magma"))
+        qtbot,
+        window,
+        lambda: window.session.change(with_channel(window.display_settings, 0, colormap="magma")),
     )
     wait_until_exact(qtbot, window, lambda: window.canvas.zoom(3))
     window.panels.setCurrentWidget(window.panel(Measurements).measure)
     window.actions_by_name["linked"].setChecked(True)
-    intent = window.intent
+    settings = window.display_settings
     state = window_state(window)
     window.close()
     assert last.load() == (state,)
 
     restored = new_window()
     restore_window(restored, last.load()[0])
-    qtbot.waitUntil(lambda: restored.intent == intent, timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(lambda: restored.display_settings == settings, timeout=TIMEOUT_MILLISECONDS)
     qtbot.waitUntil(lambda: restored.panes.linked and is_exact(restored), timeout=TIMEOUT_MILLISECONDS)
     assert restored.panels.currentWidget() is restored.panel(Measurements).measure
     assert restored.image is not None
@@ -208,8 +210,8 @@ def test_the_second_image_of_the_last_session_is_restored(
     second.arrange(arrangement, 0.75)
     second.change_channel(0, limits=(5.0, 50.0), colormap="magma")
     window.panels.setCurrentWidget(window.panel(Measurements).measure)
-    intent, state = second.displayed_intent(), window_state(window)
-    assert intent is not None
+    settings, state = second.displayed_settings(), window_state(window)
+    assert settings is not None
     save_windows(tmp_path / "session.json", [state])
 
     restored = new_window()
@@ -218,7 +220,7 @@ def test_the_second_image_of_the_last_session_is_restored(
     qtbot.waitUntil(
         lambda: second.image is not None and second.frame is not None, timeout=TIMEOUT_MILLISECONDS
     )
-    assert second.displayed_intent() == intent
+    assert second.displayed_settings() == settings
     assert (second.arrangement, second.opacity) == (arrangement, 0.75)
     assert second.canvas.isVisible() == (arrangement == "beside")
     assert restored.panels.currentWidget() is restored.panel(Measurements).measure
@@ -243,7 +245,7 @@ def test_labels_of_the_last_session_are_restored(
     restored = new_window()
     with qtbot.waitSignal(restored.session.overlays_changed, timeout=TIMEOUT_MILLISECONDS):
         restore_window(restored, *load_windows(tmp_path / "session.json"))
-    assert restored.intent == window.intent
+    assert restored.display_settings == window.display_settings
     assert [image.name for image in restored.session.label_images] == ["one", "two"][not as_labels :]
     assert not restored.notice.isVisible()
     assert window_state(restored).labels == window_state(window).labels

@@ -61,7 +61,7 @@ def open_both(
 def second_value(second: SecondImage) -> int | None:
     """The value in the middle of the frame of the second image; None while it is not drawn with its own limits."""
     frame = second.frame
-    if frame is None or not frame.complete or frame.state.intent != second.displayed_intent():
+    if frame is None or not frame.complete or frame.state.settings != second.displayed_settings():
         return None
     rows, columns = frame.pixels.shape
     return int(frame.pixels[rows // 2, columns // 2]) & 0xFF
@@ -113,8 +113,8 @@ def test_the_second_image_has_the_settings_that_were_changed_before(
     second = window.panel(SecondImageView).image
     with qtbot.waitSignal(second.image_changed, timeout=TIMEOUT_MILLISECONDS):
         second.open(zarrfs.open(str(hierarchy))["two"], str(hierarchy), "two")
-    assert second.intent is not None
-    assert (second.intent.channels[0].colormap, second.intent.channels[0].gamma) == ("magma", 2.0)
+    assert second.settings is not None
+    assert (second.settings.channels[0].colormap, second.settings.channels[0].gamma) == ("magma", 2.0)
 
 
 @pytest.mark.parametrize(

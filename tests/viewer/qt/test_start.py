@@ -194,10 +194,10 @@ def test_tiles_are_requested_when_the_canvas_has_its_size(
     show = pipeline.show
 
     def record(
-        image: Image, intent: DisplaySettings, viewport: Viewport, overlays: Sequence[Image] = ()
+        image: Image, settings: DisplaySettings, viewport: Viewport, overlays: Sequence[Image] = ()
     ) -> None:
         sizes.append((viewport.width, viewport.height))
-        show(image, intent, viewport, overlays)
+        show(image, settings, viewport, overlays)
 
     monkeypatch.setattr(pipeline, "show", record)
     wait_until_opened(qtbot, window, lambda: window.open_location(str(cells)))

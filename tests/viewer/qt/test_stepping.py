@@ -57,7 +57,7 @@ def shown_value(window: MainWindow) -> int:
     assert frame is not None
     assert image is not None
     state = frame.state
-    index = [image.level_index(state.level, axis, state.intent.position[axis]) for axis in range(4)]
+    index = [image.level_index(state.level, axis, state.settings.position[axis]) for axis in range(4)]
     return int(image.levels[state.level].array[index[0], index[1], 0, 0])
 
 
@@ -66,8 +66,10 @@ def test_each_step_changes_the_picture_and_reaches_every_slice_of_the_level(
     qtbot: QtBot, open_in_window: OpenInWindow, pyramid: Path, level: int
 ) -> None:
     window = open_in_window(pyramid)
-    assert window.intent is not None
-    wait_until_exact(qtbot, window, lambda: window.session.change(with_level_lock(window.intent, level)))
+    assert window.display_settings is not None
+    wait_until_exact(
+        qtbot, window, lambda: window.session.change(with_level_lock(window.display_settings, level))
+    )
     wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(1, 0))
     assert window.image is not None
     depth = window.image.levels[level].shape[1]
@@ -88,13 +90,13 @@ def test_each_step_changes_the_picture_and_reaches_every_slice_of_the_level(
 
 def test_brackets_step_through_time(qtbot: QtBot, open_in_window: OpenInWindow, pyramid: Path) -> None:
     window = open_in_window(pyramid)
-    assert window.intent is not None
-    z = window.intent.position[1]
+    assert window.display_settings is not None
+    z = window.display_settings.position[1]
     wait_until_exact(qtbot, window, window.actions_by_name["next_time"].trigger)
     wait_until_exact(qtbot, window, window.actions_by_name["next_time"].trigger)
-    assert window.intent.position[:2] == (2.0, z)
+    assert window.display_settings.position[:2] == (2.0, z)
     wait_until_exact(qtbot, window, window.actions_by_name["previous_time"].trigger)
-    assert window.intent.position[:2] == (1.0, z)
+    assert window.display_settings.position[:2] == (1.0, z)
     assert window.actions_by_name["next_time"].shortcut().toString() == "]"
     assert window.actions_by_name["previous_time"].shortcut().toString() == "["
 

@@ -87,7 +87,7 @@ def test_a_line_profile_is_measured_and_copied(
     qtbot.waitUntil(lambda: bool(window.panel(Measurements).measure.text), timeout=TIMEOUT_MILLISECONDS)
     rows = table(window.panel(Measurements).measure.text)
     values = np.array([float(list(row.values())[1]) for row in rows])
-    position = window.intent.position[0] if window.intent is not None else 0
+    position = window.display_settings.position[0] if window.display_settings is not None else 0
     expected = 1000 * position + 10 * shape.start[0] + np.linspace(shape.start[1], shape.end[1], len(rows))
     slope = np.linspace(0, 10 * (shape.end[0] - shape.start[0]), len(rows))
     assert np.allclose(values, expected + slope, atol=0.01)
@@ -165,24 +165,24 @@ def test_the_slab_action_cycles_through_the_projections(
     wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 2))
     window.panel(Position).dimensions.thickness.setValue(3)
     wait_until_exact(qtbot, window, window.actions_by_name["slab"].trigger)
-    assert window.intent is not None
-    assert window.intent.projection == Projection(0, "max", 3.0)
+    assert window.display_settings is not None
+    assert window.display_settings.projection == Projection(0, "max", 3.0)
     window.canvas.pointed.emit((4.0, 6.0))
     assert "3046" in window.status.position.text()
     wait_until_exact(qtbot, window, window.actions_by_name["slab"].trigger)
-    assert window.intent.projection == Projection(0, "mean", 3.0)
+    assert window.display_settings.projection == Projection(0, "mean", 3.0)
     window.canvas.pointed.emit((4.0, 6.0))
     assert "2046" in window.status.position.text()
     wait_until_exact(qtbot, window, window.actions_by_name["slab"].trigger)
-    assert window.intent.projection is None
+    assert window.display_settings.projection is None
 
 
 def test_playback_displays_every_slice(qtbot: QtBot, open_in_window: OpenInWindow, ramp: Path) -> None:
     window = open_in_window(ramp)
-    start = window.intent.position[0] if window.intent is not None else 0
+    start = window.display_settings.position[0] if window.display_settings is not None else 0
     window.actions_by_name["play"].trigger()
     seen: list[float] = []
-    window.frame_shown.connect(lambda frame: seen.append(frame.state.intent.position[0]))
+    window.frame_shown.connect(lambda frame: seen.append(frame.state.settings.position[0]))
     qtbot.waitUntil(lambda: len(set(seen) - {start}) >= 3, timeout=TIMEOUT_MILLISECONDS)
     window.actions_by_name["play"].trigger()
     order = [position for position in dict.fromkeys(seen) if position != start]
@@ -200,8 +200,8 @@ def test_linked_panes_share_position_and_zoom(qtbot: QtBot, open_in_window: Open
     )
     # A click in the lower pane selects the slice and the column of the other panes.
     below.canvas.clicked.emit(4.2, 17.8)
-    assert window.intent is not None
-    assert window.intent.position == (4.0, window.intent.position[1], 18.0)
+    assert window.display_settings is not None
+    assert window.display_settings.position == (4.0, window.display_settings.position[1], 18.0)
     assert window.panel(Position).dimensions._sliders[0].value() == 4
     # Zooming one pane zooms all panes around the same point of the shared axes.
     window.canvas.zoom(2)
@@ -209,9 +209,9 @@ def test_linked_panes_share_position_and_zoom(qtbot: QtBot, open_in_window: Open
     assert viewports[1].zooms[0] == pytest.approx(viewports[0].zooms[0])
     assert viewports[2].zooms[1] == pytest.approx(viewports[0].zooms[1])
     assert viewports[1].center[0] == pytest.approx(viewports[0].center[0])
-    before = window.intent.position
+    before = window.display_settings.position
     right.canvas.stepped.emit(1)
-    assert window.intent.position == (before[0], before[1], before[2] + 1)
+    assert window.display_settings.position == (before[0], before[1], before[2] + 1)
     below.canvas.pointed.emit((3.0, 20.0))
     assert str(3000 + 10 * round(before[1]) + 20) in window.status.position.text()
     window.actions_by_name["linked"].trigger()
@@ -288,8 +288,10 @@ def test_missing_chunks_are_hatched(qtbot: QtBot, open_in_window: OpenInWindow, 
 
 def chosen(window: MainWindow, part: str, form: str) -> ExportDialog:
     assert window.image is not None
-    assert window.intent is not None
-    dialog = ExportDialog(window.image, window.intent, window.canvas.viewport, 0, window.canvas.shape, window)
+    assert window.display_settings is not None
+    dialog = ExportDialog(
+        window.image, window.display_settings, window.canvas.viewport, 0, window.canvas.shape, window
+    )
     dialog.part.setCurrentText(part)
     dialog.format.setCurrentIndex(dialog.format.findData(form))
     return dialog
@@ -308,9 +310,9 @@ def test_every_export_format_contains_the_selected_values(
         file = tmp_path / f"part{suffix}"
         monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a, file=file: (str(file), ""))
         dialog = chosen(window, "Drawn region", form)
-        assert window.intent is not None
+        assert window.display_settings is not None
         with qtbot.waitSignal(window.panel(PictureActions).exporter.finished, timeout=TIMEOUT_MILLISECONDS):
-            window.panel(PictureActions).exporter.ask(dialog, window.intent)
+            window.panel(PictureActions).exporter.ask(dialog, window.display_settings)
         dialog.deleteLater()
     assert np.array_equal(np.load(tmp_path / "part.npy"), part)
     assert np.array_equal(tifffile.imread(tmp_path / "part.ome.tif").reshape(part.shape), part)
@@ -319,7 +321,7 @@ def test_every_export_format_contains_the_selected_values(
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *a: (str(tmp_path / "all.npy"), ""))
     with qtbot.waitSignal(window.panel(PictureActions).exporter.finished, timeout=TIMEOUT_MILLISECONDS):
         dialog = chosen(window, "All slices", "npy")
-        window.panel(PictureActions).exporter.ask(dialog, window.intent)
+        window.panel(PictureActions).exporter.ask(dialog, window.display_settings)
     assert np.array_equal(np.load(tmp_path / "all.npy"), data)
 
 
@@ -337,8 +339,10 @@ def test_an_impossible_export_shows_the_reason(
     assert save.isEnabled()
     assert "6 x 40 x 60 values, " in dialog.summary.text()
     assert "KiB" in dialog.summary.text()
-    assert window.intent is not None
-    window.panel(PictureActions).exporter.write(dialog.choice(), tmp_path / "no" / "where.npy", window.intent)
+    assert window.display_settings is not None
+    window.panel(PictureActions).exporter.write(
+        dialog.choice(), tmp_path / "no" / "where.npy", window.display_settings
+    )
     qtbot.waitUntil(lambda: "cannot be written" in window.outcome.text(), timeout=TIMEOUT_MILLISECONDS)
 
 
@@ -348,8 +352,8 @@ def test_a_cancelled_export_leaves_no_file(
     window = open_in_window(ramp)
     dialog = chosen(window, "All slices", "npy")
     qtbot.addWidget(dialog)
-    assert window.intent is not None
-    window.panel(PictureActions).exporter.write(dialog.choice(), tmp_path / "x.npy", window.intent)
+    assert window.display_settings is not None
+    window.panel(PictureActions).exporter.write(dialog.choice(), tmp_path / "x.npy", window.display_settings)
     window.panel(PictureActions).exporter.close()
     qtbot.waitUntil(lambda: bool(window.notice.text() or window.outcome.text()), timeout=TIMEOUT_MILLISECONDS)
     stopped = "cancelled" in window.notice.text()
@@ -367,13 +371,13 @@ def test_views_are_saved_opened_and_deleted(
         qtbot, window, lambda: window.session.change_channel(0, colormap="magma", limits=(5.0, 900.0))
     )
     wait_until_exact(qtbot, window, lambda: window.canvas.zoom(3))
-    saved_intent, saved_viewport = window.intent, window.canvas.viewport
+    saved_settings, saved_viewport = window.display_settings, window.canvas.viewport
     monkeypatch.setattr(QInputDialog, "getText", lambda *a, **k: ("a saved view", True))
     window.actions_by_name["save_view"].trigger()
     qtbot.waitUntil(lambda: "Saved the view" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS)
     with qtbot.waitSignal(window.session.image_changed, timeout=TIMEOUT_MILLISECONDS):
         window.open_location(str(ramp))
-    assert window.intent != saved_intent
+    assert window.display_settings != saved_settings
     offered: list[list[str]] = []
 
     def choose(*arguments: object) -> tuple[str, bool]:
@@ -384,7 +388,7 @@ def test_views_are_saved_opened_and_deleted(
 
     monkeypatch.setattr(QInputDialog, "getItem", choose)
     window.actions_by_name["open_view"].trigger()
-    qtbot.waitUntil(lambda: window.intent == saved_intent, timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(lambda: window.display_settings == saved_settings, timeout=TIMEOUT_MILLISECONDS)
     assert window.canvas.viewport == saved_viewport
     assert "a saved view" in offered[0][0]
     window.actions_by_name["delete_view"].trigger()
@@ -397,12 +401,12 @@ def test_a_link_restores_the_view(qtbot: QtBot, open_in_window: OpenInWindow, ra
     window = open_in_window(ramp)
     wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 1))
     wait_until_exact(qtbot, window, lambda: window.canvas.zoom(2))
-    intent, viewport = window.intent, window.canvas.viewport
+    settings, viewport = window.display_settings, window.canvas.viewport
     window.actions_by_name["copy_link"].trigger()
     wait_until_exact(qtbot, window, window.canvas.fit)
     window.actions_by_name["paste"].trigger()
     qtbot.waitUntil(lambda: window.canvas.viewport == viewport, timeout=TIMEOUT_MILLISECONDS)
-    assert window.intent == intent
+    assert window.display_settings == settings
     assert window.canvas.viewport == viewport
     window.actions_by_name["copy_command"].trigger()
     clipboard = QGuiApplication.clipboard()
@@ -422,7 +426,7 @@ def test_a_view_that_does_not_fit_the_image_is_reported(
     view = window.session.view("v", window.canvas.viewport)
     assert view is not None
     zarrfs.create_array(tmp_path / "flat.zarr", data=np.eye(8), chunks=(8, 8))
-    other = type(view)("v", str(tmp_path / "flat.zarr"), "", view.intent, view.viewport)
+    other = type(view)("v", str(tmp_path / "flat.zarr"), "", view.settings, view.viewport)
     wait_until_opened(qtbot, window, lambda: window.session.open_view(other))
     assert "the default view is displayed" in window.notice.text()
 
@@ -460,8 +464,8 @@ def test_the_component_of_complex_values_can_be_selected(
     before = window.canvas.frame.pixels.copy()  # type: ignore[union-attr]
     box.setCurrentText("phase")
     wait_until_exact(qtbot, window, lambda: box.activated.emit(1))
-    assert window.intent is not None
-    assert window.intent.channels[0].component == "phase"
+    assert window.display_settings is not None
+    assert window.display_settings.channels[0].component == "phase"
     assert not np.array_equal(before, window.canvas.frame.pixels)  # type: ignore[union-attr]
 
 

@@ -80,7 +80,7 @@ def test_displayed_slices_match_the_data(qtbot: QtBot, open_in_window: OpenInWin
     window = open_in_window(tmp_path / "a.zarr")
     wait_until_exact(qtbot, window, lambda: window.session.change_channel(0, limits=(0.0, 255.0)))
     for z in (0, 4, 2):
-        if window.intent is not None and window.intent.position[0] != z:
+        if window.display_settings is not None and window.display_settings.position[0] != z:
             wait_until_exact(qtbot, window, lambda z=z: window.panel(Position).dimensions.set_position(0, z))
         middle = pixels(window)[pixels(window).shape[0] // 2, pixels(window).shape[1] // 2]
         assert abs(int(middle & 0xFF) - 50 * z) <= 1
@@ -95,13 +95,13 @@ def test_channels_are_changed_from_their_controls(
     wait_until_exact(qtbot, window, lambda: row.visible.setChecked(False))
     assert not np.array_equal(pixels(window), before)
     wait_until_exact(qtbot, window, lambda: window.panel(Channels).panel.rows[1].solo.setChecked(True))
-    assert window.intent is not None
-    assert len(window.intent.shown_channels) == 1
+    assert window.display_settings is not None
+    assert len(window.display_settings.shown_channels) == 1
     wait_until_exact(qtbot, window, lambda: row.gamma.setValue(2.0))
-    assert window.intent.channels[0].gamma == 2.0
+    assert window.display_settings.channels[0].gamma == 2.0
     wait_until_exact(qtbot, window, lambda: row.low.setValue(17))
-    assert window.intent.channels[0].limits is not None
-    assert window.intent.channels[0].limits[0] == 17
+    assert window.display_settings.channels[0].limits is not None
+    assert window.display_settings.channels[0].limits[0] == 17
     wait_until_exact(qtbot, window, window.panel(Channels).contrast.auto_contrast)
 
 
@@ -124,14 +124,14 @@ def test_the_next_axes_action_cycles_through_the_axis_pairs(
     qtbot: QtBot, open_in_window: OpenInWindow, stack: Path
 ) -> None:
     window = open_in_window(stack)
-    assert window.intent is not None
-    first = window.intent.displayed
+    assert window.display_settings is not None
+    first = window.display_settings.displayed
     wait_until_exact(qtbot, window, window.panel(Position).show_next_axes)
-    assert window.intent.displayed != first
+    assert window.display_settings.displayed != first
     assert window.panel(Position).dimensions.axes != (1,)
     for _ in range(2):
         wait_until_exact(qtbot, window, window.panel(Position).show_next_axes)
-    assert window.intent.displayed == first
+    assert window.display_settings.displayed == first
 
 
 def test_the_readout_is_shown_while_the_pointer_is_over_the_image(
@@ -162,8 +162,8 @@ def test_activating_a_node_in_the_tree_displays_its_image_and_metadata(
     index = model.index(names.index("1"), 0, top)
     view.setCurrentIndex(index)
     wait_until_opened(qtbot, window, lambda: view.activated.emit(index))
-    assert window.intent is not None
-    assert window.intent.level_lock == 1
+    assert window.display_settings is not None
+    assert window.display_settings.level_lock == 1
     summary = {
         window.panel(Metadata).panel.summary.topLevelItem(i).text(0)
         for i in range(window.panel(Metadata).panel.summary.topLevelItemCount())

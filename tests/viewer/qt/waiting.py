@@ -16,12 +16,12 @@ TIMEOUT_MILLISECONDS = round(1000 * TIMEOUT)
 
 
 def is_exact(window: MainWindow) -> bool:
-    """Return whether the main pane displays a complete frame of the current intent and viewport."""
+    """Return whether the main pane displays a complete frame of the current settings and viewport."""
     frame, pane = window.canvas.frame, window.panes.main
     return (
         frame is not None
         and frame.complete
-        and frame.state.intent == window.intent
+        and frame.state.settings == window.display_settings
         and frame.state.viewport == pane.canvas.viewport
     )
 

@@ -40,21 +40,22 @@ class ChunkGrid:
     dense: bool = False
 
 
-def chunk_grid(image: Image, intent: DisplaySettings, viewport: Viewport, level: int) -> ChunkGrid:
+def chunk_grid(image: Image, settings: DisplaySettings, viewport: Viewport, level: int) -> ChunkGrid:
     """Return the visible lines, including those at the border of the image."""
     array = image.levels[level].array
     chunks, stored_chunks = image.levels[level].chunks, stored_chunk_shape(array)
     is_sharded = stored_chunks != chunks and any(
-        stored_chunks[axis] != min(chunks[axis], image.levels[level].shape[axis]) for axis in intent.displayed
+        stored_chunks[axis] != min(chunks[axis], image.levels[level].shape[axis])
+        for axis in settings.displayed
     )
-    spans = visible_spans(intent.displayed, viewport)
+    spans = visible_spans(settings.displayed, viewport)
     chunk_lines = [_lines(image, level, span, chunks) for span in spans]
     shard_lines = [_lines(image, level, span, stored_chunks) for span in spans]
     dense = any(lines is None for lines in chunk_lines)
     rows, columns = (lines or () for lines in chunk_lines)
-    top, left = (image.from_level(level, axis, -0.5) for axis in intent.displayed)
+    top, left = (image.from_level(level, axis, -0.5) for axis in settings.displayed)
     bottom, right = (
-        image.from_level(level, axis, image.levels[level].shape[axis] - 0.5) for axis in intent.displayed
+        image.from_level(level, axis, image.levels[level].shape[axis] - 0.5) for axis in settings.displayed
     )
     rect = top, left, bottom, right
     if not is_sharded:
@@ -89,7 +90,7 @@ def _visible_pixels(image: Image, level: int, span: tuple[int, float, float, flo
 
 
 def missing_chunks(
-    image: Image, intent: DisplaySettings, viewport: Viewport, level: int, limit: int = 4096
+    image: Image, settings: DisplaySettings, viewport: Viewport, level: int, limit: int = 4096
 ) -> tuple[tuple[float, float, float, float], ...]:
     """Return the rectangles (top, left, bottom, right in data coordinates) of the visible missing chunks, or of
     the missing shards if the array is sharded. If there are several channels, the first one that is drawn is examined.
@@ -99,7 +100,7 @@ def missing_chunks(
     """
     array = image.levels[level].array
     stored_chunks = stored_chunk_shape(array)
-    spans = visible_spans(intent.displayed, viewport)
+    spans = visible_spans(settings.displayed, viewport)
     ranges = []
     for span in spans:
         first, last = _visible_pixels(image, level, span)
@@ -107,17 +108,17 @@ def missing_chunks(
         ranges.append(range(first // length, last // length + 1) if first <= last else range(0))
     if len(ranges[0]) * len(ranges[1]) > limit:
         return ()
-    channel = intent.shown_channels[0].index if intent.shown_channels else 0
-    origin = [0 if index == ALL else index for index in plane_key(image, level, intent, channel).indices]
+    channel = settings.shown_channels[0].index if settings.shown_channels else 0
+    origin = [0 if index == ALL else index for index in plane_key(image, level, settings, channel).indices]
     chunk_coords = [(row, column) for row in ranges[0] for column in ranges[1]]
     elements = []
     for row, column in chunk_coords:
         element = list(origin)
-        element[intent.displayed[0]] = row * stored_chunks[intent.displayed[0]]
-        element[intent.displayed[1]] = column * stored_chunks[intent.displayed[1]]
+        element[settings.displayed[0]] = row * stored_chunks[settings.displayed[0]]
+        element[settings.displayed[1]] = column * stored_chunks[settings.displayed[1]]
         elements.append(element)
     return tuple(
-        _rect(image, level, intent.displayed, stored_chunks, coords)
+        _rect(image, level, settings.displayed, stored_chunks, coords)
         for coords, is_stored in zip(chunk_coords, stored(array, elements), strict=True)
         if not is_stored
     )

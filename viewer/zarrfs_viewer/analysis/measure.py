@@ -65,7 +65,7 @@ class Profile:
 
 def line_profile(
     image: Image,
-    intent: DisplaySettings,
+    settings: DisplaySettings,
     start: tuple[float, float],
     end: tuple[float, float],
     level: int = 0,
@@ -75,7 +75,7 @@ def line_profile(
     There is one sample per pixel of the level, with bilinear interpolation. Only tiles that the line intersects
     are read. Samples in corrupt chunks are NaN. Blocks. Raises ZarrError.
     """
-    rows, columns = intent.displayed
+    rows, columns = settings.displayed
     ends = [
         (image.to_level(level, rows, row), image.to_level(level, columns, column))
         for row, column in (start, end)
@@ -83,17 +83,17 @@ def line_profile(
     count = max(2, min(MAX_SAMPLES, math.ceil(math.dist(*ends)) + 1))
     row = np.linspace(ends[0][0], ends[1][0], count)
     column = np.linspace(ends[0][1], ends[1][1], count)
-    unit, pixel_height, pixel_width = pixel_size(image, intent.displayed)
+    unit, pixel_height, pixel_width = pixel_size(image, settings.displayed)
     length = math.hypot((end[0] - start[0]) * pixel_height, (end[1] - start[1]) * pixel_width)
     values, unreadable = [], []
-    for channel, sample in _curves(image, intent):
-        curve, is_missing = _interpolate(image, intent, channel, sample, level, row, column)
+    for channel, sample in _curves(image, settings):
+        curve, is_missing = _interpolate(image, settings, channel, sample, level, row, column)
         values.append(curve)
         unreadable.append(int(is_missing.sum()))
     return Profile(
         np.linspace(0.0, length, count),
         np.array(values),
-        curve_names(image, intent),
+        curve_names(image, settings),
         unit,
         unreadable=tuple(unreadable),
     )
@@ -108,23 +108,23 @@ def pixel_size(image: Image, displayed: tuple[int, int]) -> tuple[str | None, fl
     return row.unit, abs(scale[displayed[0]]), abs(scale[displayed[1]])
 
 
-def _curves(image: Image, intent: DisplaySettings) -> list[tuple[ChannelSettings, int | None]]:
+def _curves(image: Image, settings: DisplaySettings) -> list[tuple[ChannelSettings, int | None]]:
     """Return (channel, RGB sample) of each curve. The sample is None if the image is not RGB."""
     if image.rgb_axis is not None:
-        return [(intent.channels[0], sample) for sample in range(min(3, image.shape[image.rgb_axis]))]
-    return [(channel, None) for channel in intent.channels or (ChannelSettings(label="label"),)]
+        return [(settings.channels[0], sample) for sample in range(min(3, image.shape[image.rgb_axis]))]
+    return [(channel, None) for channel in settings.channels or (ChannelSettings(label="label"),)]
 
 
-def curve_names(image: Image, intent: DisplaySettings) -> tuple[str, ...]:
+def curve_names(image: Image, settings: DisplaySettings) -> tuple[str, ...]:
     """Return the names of the curves of a profile and of the rows of statistics: the channels, or the RGB samples."""
     if image.rgb_axis is not None:
         return ("red", "green", "blue")
-    return tuple(channel.label or f"Channel {channel.index}" for channel, _ in _curves(image, intent))
+    return tuple(channel.label or f"Channel {channel.index}" for channel, _ in _curves(image, settings))
 
 
 def _interpolate(
     image: Image,
-    intent: DisplaySettings,
+    settings: DisplaySettings,
     channel: ChannelSettings,
     sample: int | None,
     level: int,
@@ -134,8 +134,8 @@ def _interpolate(
     """Return bilinear samples at fractional pixels of a level, and which of them are in corrupt chunks. They are read
     tile by tile.
     """
-    plane = plane_key(image, level, intent, channel.index)
-    grid = image.grid(level, intent.displayed)
+    plane = plane_key(image, level, settings, channel.index)
+    grid = image.grid(level, settings.displayed)
     height, width = grid.shape
     inside = (row >= -0.5) & (row <= height - 0.5) & (column >= -0.5) & (column <= width - 0.5)
     row, column = np.clip(row, 0, height - 1), np.clip(column, 0, width - 1)
@@ -231,20 +231,20 @@ class RoiStatistics:
 
 
 def roi_statistics(
-    image: Image, intent: DisplaySettings, roi: Roi, level: int = 0
+    image: Image, settings: DisplaySettings, roi: Roi, level: int = 0
 ) -> Iterator[RoiStatistics]:
     """Yield the statistics of each channel. Blocks while it is iterated. Raises ZarrError.
 
     The region is read tile by tile, so that the memory does not depend on its size.
     """
-    unit, pixel_height, pixel_width = pixel_size(image, intent.displayed)
+    unit, pixel_height, pixel_width = pixel_size(image, settings.displayed)
     pixel_area = pixel_height * pixel_width
-    for axis in intent.displayed:
+    for axis in settings.displayed:
         pixel_area *= image.downsampling(level, axis)
-    curves = zip(_curves(image, intent), curve_names(image, intent), strict=True)
+    curves = zip(_curves(image, settings), curve_names(image, settings), strict=True)
     for (channel, sample), name in curves:
         running, unreadable = RunningStatistics(), 0
-        for values, count in _roi_values(image, intent, roi, level, channel):
+        for values, count in _roi_values(image, settings, roi, level, channel):
             if values is None:
                 unreadable += count
                 continue
@@ -258,15 +258,15 @@ def roi_statistics(
 
 
 def roi_means(
-    image: Image, intent: DisplaySettings, roi: Roi, level: int = 0
+    image: Image, settings: DisplaySettings, roi: Roi, level: int = 0
 ) -> tuple[list[float], tuple[int, ...]]:
     """Return the mean of each channel in a region, without NaNs, and its number of pixels in corrupt chunks, which are
     left out, too. The mean of no values is NaN. Blocks. Raises ZarrError.
     """
     means, unreadable = [], []
-    for channel, sample in _curves(image, intent):
+    for channel, sample in _curves(image, settings):
         total, count, missing = 0.0, 0, 0
-        for values, pixels in _roi_values(image, intent, roi, level, channel):
+        for values, pixels in _roi_values(image, settings, roi, level, channel):
             if values is None:
                 missing += pixels
                 continue
@@ -280,14 +280,14 @@ def roi_means(
 
 
 def _roi_values(
-    image: Image, intent: DisplaySettings, roi: Roi, level: int, channel: ChannelSettings
+    image: Image, settings: DisplaySettings, roi: Roi, level: int, channel: ChannelSettings
 ) -> Iterator[tuple[npt.NDArray[Any] | None, int]]:
     """Yield the values of a region tile by tile, with shape (pixels,) or (pixels, samples), and their number. The
     values of corrupt chunks are None.
     """
-    rows, columns = intent.displayed
-    plane = plane_key(image, level, intent, channel.index)
-    grid = image.grid(level, intent.displayed)
+    rows, columns = settings.displayed
+    plane = plane_key(image, level, settings, channel.index)
+    grid = image.grid(level, settings.displayed)
     top, bottom = sorted(image.to_level(level, rows, edge) for edge in roi.rect[::2])
     left, right = sorted(image.to_level(level, columns, edge) for edge in roi.rect[1::2])
     vertices = [

@@ -44,23 +44,23 @@ class Neighbourhood:
 
 
 def read_neighbourhood(
-    image: Image, intent: DisplaySettings, row: float, column: float, size: tuple[int, int]
+    image: Image, settings: DisplaySettings, row: float, column: float, size: tuple[int, int]
 ) -> Neighbourhood | None:
     """Read at most ``size`` (rows, columns) values of the first visible channel around a point in data coordinates.
 
     Returns None outside of the image. Reads the chunks that contain the pixels, usually from the cache. Blocks.
     """
     center = round(row), round(column)
-    lengths = image.shape[intent.displayed[0]], image.shape[intent.displayed[1]]
+    lengths = image.shape[settings.displayed[0]], image.shape[settings.displayed[1]]
     if not all(0 <= index < length for index, length in zip(center, lengths, strict=True)):
         return None
     spans = []
     for index, length, count in zip(center, lengths, size, strict=True):
         first = max(0, min(index - count // 2, length - count))
         spans.append(slice(first, min(first + count, length)))
-    visible = [channel for channel in intent.channels if channel.visible]
+    visible = [channel for channel in settings.channels if channel.visible]
     channel = visible[0] if visible else None
-    plane = plane_key(image, 0, intent, channel.index if channel is not None else 0)
+    plane = plane_key(image, 0, settings, channel.index if channel is not None else 0)
     values = read_plane_region(image.levels[0].array, plane, spans[0], spans[1])
     dtype = image.dtype
     if channel is not None and channel.field is not None:

@@ -142,12 +142,12 @@ def exact_text(value: Any) -> str:
 
 def readout(state: DisplayState, streamer: TileStreamer, row: float, column: float) -> Readout | None:
     """Return the readout at a point of the displayed plane in data coordinates, or None outside of the image."""
-    image, displayed = state.image, state.intent.displayed
+    image, displayed = state.image, state.settings.displayed
     for axis, value in zip(displayed, (row, column), strict=True):
         if not -0.5 <= value < image.shape[axis] - 0.5:
             return None
     displayed_position = dict(zip(displayed, (row, column), strict=True))
-    position = [displayed_position.get(axis, value) for axis, value in enumerate(state.intent.position)]
+    position = [displayed_position.get(axis, value) for axis, value in enumerate(state.settings.position)]
     steps = dict(zip(displayed, state.grid.steps, strict=True))
     pixel = tuple(
         0
@@ -182,7 +182,7 @@ def readout(state: DisplayState, streamer: TileStreamer, row: float, column: flo
 
 def _stored_number(image: Image, state: DisplayState, value: Any) -> Any:
     """Return the number by which a value of the image is stored, or None if it is not packed or is a projection."""
-    if image.packing is None or state.intent.projection is not None or not isinstance(value, float):
+    if image.packing is None or state.settings.projection is not None or not isinstance(value, float):
         return None
     return image.packing.stored_number(value)
 
@@ -238,7 +238,7 @@ def _pixel(
 ) -> tuple[int, int] | None:
     """Return the (row, column) of a plane's pixel at a point, or None outside of the plane."""
     pixels = []
-    sides = zip(state.intent.displayed, plane.displayed, (row, column), strict=True)
+    sides = zip(state.settings.displayed, plane.displayed, (row, column), strict=True)
     for front_axis, axis, value in sides:
         factor, offset = level_map(state.image, image, plane.level, front_axis, axis)
         pixel = math.floor(factor * value + offset + 0.5 + 1e-9)

@@ -88,28 +88,28 @@ class RegionStatistics:
     unreadable: int = 0
 
 
-def level_for(image: Image, intent: DisplaySettings, shape: Shape, level: int) -> int:
+def level_for(image: Image, settings: DisplaySettings, shape: Shape, level: int) -> int:
     """Return the level at which to measure a region: 0, or ``level`` if the region has too many pixels at level 0."""
-    return level if _pixel_count(image, intent, shape) > MAX_PIXELS else 0
+    return level if _pixel_count(image, settings, shape) > MAX_PIXELS else 0
 
 
-def _pixel_count(image: Image, intent: DisplaySettings, shape: Shape) -> float:
+def _pixel_count(image: Image, settings: DisplaySettings, shape: Shape) -> float:
     """Return the number of pixels of the finest level in the part of the bounding rectangle inside of the image."""
     top, left, bottom, right = shape.rect
-    rows, columns = (image.shape[axis] for axis in intent.displayed)
+    rows, columns = (image.shape[axis] for axis in settings.displayed)
     return max(0.0, min(bottom, rows) - max(top, 0)) * max(0.0, min(right, columns) - max(left, 0))
 
 
 def measure_region(
-    image: Image, intent: DisplaySettings, region: Region, level: int = 0
+    image: Image, settings: DisplaySettings, region: Region, level: int = 0
 ) -> list[RegionStatistics]:
-    """Return the statistics of a region on the plane of ``intent``, one entry per channel. Blocks. Raises ZarrError.
+    """Return the statistics of a region on the plane of ``settings``, one entry per channel. Blocks. Raises ZarrError.
 
     ``level`` is the displayed level, at which very large regions are measured.
     """
     shape = region.shape
     if shape.kind == "line":
-        profile = line_profile(image, intent, shape.start, shape.end)
+        profile = line_profile(image, settings, shape.start, shape.end)
         unit, length = profile.unit, float(profile.distance[-1])
         entries = []
         for name, values, unreadable in zip(
@@ -133,7 +133,7 @@ def measure_region(
                 )
             )
         return entries
-    found = roi_statistics(image, intent, shape.roi(), level_for(image, intent, shape, level))
+    found = roi_statistics(image, settings, shape.roi(), level_for(image, settings, shape, level))
     names = set(RegionStatistics.__dataclass_fields__) & set(RoiStatistics.__dataclass_fields__)
     return [
         RegionStatistics(
@@ -161,16 +161,16 @@ def regions_csv(statistics: Sequence[RegionStatistics], position: Sequence[tuple
     return text.getvalue()
 
 
-def profile_axes(image: Image, intent: DisplaySettings) -> tuple[int, ...]:
+def profile_axes(image: Image, settings: DisplaySettings) -> tuple[int, ...]:
     """Return the axes along which a profile can be measured: those with a slider, z first, then time."""
-    axes = [axis for axis in image.slider_axes if axis not in intent.displayed and image.shape[axis] > 1]
+    axes = [axis for axis in image.slider_axes if axis not in settings.displayed and image.shape[axis] > 1]
     order = {"z": 0, "t": 1}
     return tuple(sorted(axes, key=lambda axis: order.get(image.axes[axis].name.lower(), 2)))
 
 
 def axis_profile(
     image: Image,
-    intent: DisplaySettings,
+    settings: DisplaySettings,
     shape: Shape,
     axis: int,
     is_wanted: Callable[[], bool] = lambda: True,
@@ -181,17 +181,17 @@ def axis_profile(
     ``MAX_PROFILE_VALUES`` values. ``distance`` is the physical coordinate along the axis if it has a unit, else the
     index. Returns None as soon as ``is_wanted`` returns False.
     """
-    intent = with_projection(intent, None)
-    level = _profile_level(image, intent, shape, axis)
+    settings = with_projection(settings, None)
+    level = _profile_level(image, settings, shape, axis)
     count = image.levels[level].shape[axis]
     unit = image.axes[axis].unit
-    positions, values = np.empty(count), np.full((len(curve_names(image, intent)), count), math.nan)
+    positions, values = np.empty(count), np.full((len(curve_names(image, settings)), count), math.nan)
     incomplete = np.zeros(len(values), np.intp)
     for index in range(count):
         if not is_wanted():
             return None
         coordinate = image.from_level(level, axis, index)
-        at = with_position(intent, axis, coordinate)
+        at = with_position(settings, axis, coordinate)
         positions[index] = image.to_physical(axis, coordinate) if unit is not None else coordinate
         if shape.kind == "line":
             profile = line_profile(image, at, shape.start, shape.end, level)
@@ -204,16 +204,16 @@ def axis_profile(
         incomplete += np.array(unreadable) > 0
     name = image.axes[axis].name or f"axis {axis}"
     return Profile(
-        positions, values, curve_names(image, intent), unit, name, tuple(incomplete.tolist())
+        positions, values, curve_names(image, settings), unit, name, tuple(incomplete.tolist())
     ), level
 
 
-def _profile_level(image: Image, intent: DisplaySettings, shape: Shape, axis: int) -> int:
+def _profile_level(image: Image, settings: DisplaySettings, shape: Shape, axis: int) -> int:
     if not shape.is_region or shape.kind == "point":
         return 0
-    pixels = _pixel_count(image, intent, shape)
+    pixels = _pixel_count(image, settings, shape)
     for level in range(len(image.levels)):
-        per_pixel = math.prod(image.downsampling(level, displayed) for displayed in intent.displayed)
+        per_pixel = math.prod(image.downsampling(level, displayed) for displayed in settings.displayed)
         if pixels / per_pixel * image.levels[level].shape[axis] <= MAX_PROFILE_VALUES:
             return level
     return len(image.levels) - 1

@@ -138,7 +138,7 @@ def sampling_steps(strides: tuple[int, int]) -> tuple[int, int]:
 
 
 def frame_grid(
-    image: Image, level: int, intent: DisplaySettings, viewport: Viewport, steps: tuple[int, int] = (1, 1)
+    image: Image, level: int, settings: DisplaySettings, viewport: Viewport, steps: tuple[int, int] = (1, 1)
 ) -> FrameGrid:
     """Return the grid of the visible part of a level; it is empty if the level is outside of the viewport.
 
@@ -147,9 +147,9 @@ def frame_grid(
     so that panning draws the same pixels.
     """
     spans = []
-    limits = strides(image, level, intent.displayed, viewport.zooms)
+    limits = strides(image, level, settings.displayed, viewport.zooms)
     for (axis, _, low, high), limit, step in zip(
-        visible_spans(intent.displayed, viewport), limits, steps, strict=True
+        visible_spans(settings.displayed, viewport), limits, steps, strict=True
     ):
         stride = max(1, limit // step) * step
         ends = sorted(image.to_level(level, axis, edge) for edge in (low, high))

@@ -54,17 +54,17 @@ def linked_orientations(turns: int, mirrored: bool) -> tuple[Orientation, Orient
     return (2, True) if is_reversed_down else (0, False), (0, is_reversed_across)
 
 
-def complementary_slab(image: Image, intent: DisplaySettings) -> DisplaySettings:
-    """Return the intent of the fourth pane: a maximum projection of a slab around the slice.
+def complementary_slab(image: Image, settings: DisplaySettings) -> DisplaySettings:
+    """Return the settings of the fourth pane: a maximum projection of a slab around the slice.
 
-    If the intent already has a projection, the result displays its slice without a projection.
+    If the settings already has a projection, the result displays its slice without a projection.
     """
-    if intent.projection is not None:
-        return replace(intent, projection=None)
-    depth = depth_axis(image, intent.displayed)
+    if settings.projection is not None:
+        return replace(settings, projection=None)
+    depth = depth_axis(image, settings.displayed)
     if depth is None:
-        return intent
-    return replace(intent, projection=Projection(depth, "max", SLAB_THICKNESS))
+        return settings
+    return replace(settings, projection=Projection(depth, "max", SLAB_THICKNESS))
 
 
 def linked_viewport(

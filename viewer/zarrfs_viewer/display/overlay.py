@@ -10,7 +10,7 @@ from dataclasses import replace
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.state.view_state import DisplaySettings, Projection
 
-__all__ = ["level_map", "match_axes", "translate_intent"]
+__all__ = ["level_map", "match_axes", "translate_settings"]
 
 
 def match_axes(front: Image, other: Image) -> tuple[int | None, ...]:
@@ -49,28 +49,28 @@ def _coincide(front: Image, other: Image, front_axis: int, axis: int) -> bool:
     return has_equal_lengths and identity in (first_transform, second_transform)
 
 
-def translate_intent(intent: DisplaySettings, front: Image, other: Image) -> DisplaySettings | None:
-    """Return the intent in the axes and data coordinates of ``other``, or None if it lacks a displayed axis.
+def translate_settings(settings: DisplaySettings, front: Image, other: Image) -> DisplaySettings | None:
+    """Return the settings in the axes and data coordinates of ``other``, or None if it lacks a displayed axis.
 
     Axes that only ``other`` has are at its default position. Channels are not translated.
     """
     if front is other:
-        return intent
+        return settings
     matched = match_axes(front, other)
     try:
-        displayed = matched.index(intent.displayed[0]), matched.index(intent.displayed[1])
+        displayed = matched.index(settings.displayed[0]), matched.index(settings.displayed[1])
     except ValueError:
         return None
     position = list(other.default_position)
     for axis, front_axis in enumerate(matched):
         if front_axis is not None:
             factor, offset = level_map(front, other, 0, front_axis, axis)
-            position[axis] = factor * intent.position[front_axis] + offset
+            position[axis] = factor * settings.position[front_axis] + offset
     return replace(
-        intent,
+        settings,
         displayed=displayed,
         position=tuple(position),
-        projection=_translate_projection(intent.projection, front, other, matched),
+        projection=_translate_projection(settings.projection, front, other, matched),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from zarrfs_viewer.display.overlay import level_map, translate_intent
+from zarrfs_viewer.display.overlay import level_map, translate_settings
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.state.view_state import DisplaySettings, Viewport
 
@@ -21,11 +21,11 @@ Rect = tuple[float, float, float, float]
 class Pairing:
     """The mapping of the displayed plane of an image to that of a second one.
 
-    ``rows`` and ``columns`` are (factor, offset): ``second = factor * first + offset`` in data coordinates. ``intent``
-    has the axes and the position of the first intent, in those of the second image.
+    ``rows`` and ``columns`` are (factor, offset): ``second = factor * first + offset`` in data coordinates.
+    ``settings`` has the axes and the position of the first settings, in those of the second image.
     """
 
-    intent: DisplaySettings
+    settings: DisplaySettings
     rows: tuple[float, float]
     columns: tuple[float, float]
 
@@ -73,13 +73,13 @@ class Pairing:
         return self.rows[0] < 0, self.columns[0] < 0
 
 
-def pair(first: Image, intent: DisplaySettings, second: Image) -> Pairing | None:
-    """Return the mapping for the displayed axes and position of an intent, or None if an axis is missing."""
-    translated = translate_intent(intent, first, second)
+def pair(first: Image, settings: DisplaySettings, second: Image) -> Pairing | None:
+    """Return the mapping for the displayed axes and position of settings, or None if an axis is missing."""
+    translated = translate_settings(settings, first, second)
     if translated is None:
         return None
     rows, columns = (
         level_map(first, second, 0, front_axis, axis)
-        for front_axis, axis in zip(intent.displayed, translated.displayed, strict=True)
+        for front_axis, axis in zip(settings.displayed, translated.displayed, strict=True)
     )
     return Pairing(translated, rows, columns)

@@ -11,12 +11,12 @@ MAX_STEPS_AHEAD = 3
 """The number of slices that are prefetched while a slider moves. At rest, one slice on each side is prefetched."""
 
 
-def moved_axis(intent: DisplaySettings, before: DisplaySettings) -> tuple[int, float] | None:
+def moved_axis(settings: DisplaySettings, before: DisplaySettings) -> tuple[int, float] | None:
     """Return (axis, distance) of the slice that moved, or None if no slice or several slices moved."""
     moves = [
         (axis, new - old)
-        for axis, (new, old) in enumerate(zip(intent.position, before.position, strict=True))
-        if axis not in intent.displayed and new != old
+        for axis, (new, old) in enumerate(zip(settings.position, before.position, strict=True))
+        if axis not in settings.displayed and new != old
     ]
     return moves[0] if len(moves) == 1 else None
 
@@ -24,7 +24,7 @@ def moved_axis(intent: DisplaySettings, before: DisplaySettings) -> tuple[int, f
 def next_positions(
     image: Image,
     level: int,
-    intent: DisplaySettings,
+    settings: DisplaySettings,
     before: DisplaySettings | None = None,
     next_chunk: bool = True,
 ) -> list[tuple[float, ...]]:
@@ -34,27 +34,27 @@ def next_positions(
     that direction, so that the chunk is decoded and cached before the slider reaches it. At rest: one step in both
     directions along the spatial axis that is not displayed, otherwise along the time axis.
     """
-    move = moved_axis(intent, before) if before is not None else None
+    move = moved_axis(settings, before) if before is not None else None
     if move is None:
-        axis = _resting_axis(image, intent)
+        axis = _resting_axis(image, settings)
         if axis is None:
             return []
         step = max(1.0, image.downsampling(level, axis))
-        values = [intent.position[axis] + step, intent.position[axis] - step]
+        values = [settings.position[axis] + step, settings.position[axis] - step]
     else:
         axis, step = move
         min_step = max(1.0, image.downsampling(level, axis))
         step = max(abs(step), min_step) * (1 if step > 0 else -1)
-        values = [intent.position[axis] + step * ahead for ahead in range(1, MAX_STEPS_AHEAD + 1)]
+        values = [settings.position[axis] + step * ahead for ahead in range(1, MAX_STEPS_AHEAD + 1)]
         if next_chunk:
-            values += _next_chunk(image, level, axis, intent.position[axis], step)
+            values += _next_chunk(image, level, axis, settings.position[axis], step)
     length = image.shape[axis]
     inside = [value for value in dict.fromkeys(values) if -0.5 <= value <= length - 0.5]
-    return [_replace_entry(intent.position, axis, value) for value in inside]
+    return [_replace_entry(settings.position, axis, value) for value in inside]
 
 
-def _resting_axis(image: Image, intent: DisplaySettings) -> int | None:
-    sliders = [a for a in image.slider_axes if a not in intent.displayed and image.shape[a] > 1]
+def _resting_axis(image: Image, settings: DisplaySettings) -> int | None:
+    sliders = [a for a in image.slider_axes if a not in settings.displayed and image.shape[a] > 1]
     by_type = {image.axes[axis].type: axis for axis in sliders}
     return by_type.get("space", by_type.get("time", sliders[-1] if sliders else None))
 

@@ -1,6 +1,6 @@
-"""Resolution of intent, image and viewport to one frozen display state: level, planes and tiles.
+"""Resolution of settings, image and viewport to one frozen display state: level, planes and tiles.
 
-Pure functions; nothing is read. The pipeline calls ``resolve`` whenever the intent or the viewport changes.
+Pure functions; nothing is read. The pipeline calls ``resolve`` whenever the settings or the viewport changes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from zarrfs_viewer.display.levels import (
     strides,
     visible_spans,
 )
-from zarrfs_viewer.display.overlay import level_map, translate_intent
+from zarrfs_viewer.display.overlay import level_map, translate_settings
 from zarrfs_viewer.display.prefetch import next_positions
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.tile_grid import ALL, PlaneKey, Rank, Slab, TileKey, TileRequest, request_order
@@ -63,7 +63,7 @@ class DisplayState:
     sorted by priority.
     """
 
-    intent: DisplaySettings
+    settings: DisplaySettings
     viewport: Viewport
     image: Image
     level: int
@@ -83,14 +83,14 @@ class DisplayState:
         return any(layer.planes[-1].steps != (1, 1) for layer in self.layers if layer.image is self.image)
 
 
-def plane_key(image: Image, level: int, intent: DisplaySettings, channel: int = 0) -> PlaneKey:
-    """Return the plane of a level at the position of an intent, computed with the level's physical transform.
+def plane_key(image: Image, level: int, settings: DisplaySettings, channel: int = 0) -> PlaneKey:
+    """Return the plane of a level at the position of settings, computed with the level's physical transform.
 
-    The intent is in the axes and data coordinates of ``image``.
+    The settings are in the axes and data coordinates of ``image``.
     """
     indices = []
-    for axis, position in enumerate(intent.position):
-        if axis in intent.displayed:
+    for axis, position in enumerate(settings.position):
+        if axis in settings.displayed:
             indices.append(0)
         elif axis == image.rgb_axis:
             indices.append(ALL)
@@ -98,17 +98,17 @@ def plane_key(image: Image, level: int, intent: DisplaySettings, channel: int = 
             indices.append(min(channel, image.shape[axis] - 1))
         else:
             indices.append(image.level_index(level, axis, position))
-    return PlaneKey(image.uid, level, intent.displayed, tuple(indices), _slab(image, level, intent))
+    return PlaneKey(image.uid, level, settings.displayed, tuple(indices), _slab(image, level, settings))
 
 
-def _slab(image: Image, level: int, intent: DisplaySettings) -> Slab | None:
-    projection = intent.projection
-    if projection is None or projection.axis in intent.displayed or projection.thickness <= 1:
+def _slab(image: Image, level: int, settings: DisplaySettings) -> Slab | None:
+    projection = settings.projection
+    if projection is None or projection.axis in settings.displayed or projection.thickness <= 1:
         return None
     axis = projection.axis
     if axis in (image.channel_axis, image.rgb_axis):
         return None
-    middle, half = intent.position[axis], (projection.thickness - 1) / 2
+    middle, half = settings.position[axis], (projection.thickness - 1) / 2
     first, last = sorted(
         (image.level_index(level, axis, middle - half), image.level_index(level, axis, middle + half))
     )
@@ -116,7 +116,7 @@ def _slab(image: Image, level: int, intent: DisplaySettings) -> Slab | None:
 
 
 def resolve(
-    intent: DisplaySettings,
+    settings: DisplaySettings,
     image: Image,
     viewport: Viewport,
     overlays: Sequence[Image] = (),
@@ -126,34 +126,34 @@ def resolve(
 ) -> DisplayState:
     """Return the display state: what to draw and what to fetch.
 
-    ``intent.labels[].index`` is an index in ``overlays``; if the front image is a label image, it is inserted as
+    ``settings.labels[].index`` is an index in ``overlays``; if the front image is a label image, it is inserted as
     the first overlay. ``previous`` is used for the hysteresis of the level and for the direction of prefetching.
     ``chunk_budget`` is the limit of cached chunks in bytes, None without a limit. The chunks of the visible tiles are
     cached if they fit, and the next chunks are prefetched if they fit in addition.
     ``tile_budget`` is the limit of the visible tiles in bytes. A layer that needs more than its part, because there is
     no coarser level, is read with steps, so that its tiles contain little more than the pixels that are drawn.
     """
-    intent = _clipped(intent, image)
+    settings = _clipped(settings, image)
     if previous is not None and (
-        previous.image is not image or previous.intent.displayed != intent.displayed
+        previous.image is not image or previous.settings.displayed != settings.displayed
     ):
         previous = None
-    if intent.level_lock is not None:
-        level = min(max(intent.level_lock, 0), len(image.levels) - 1)
+    if settings.level_lock is not None:
+        level = min(max(settings.level_lock, 0), len(image.levels) - 1)
     else:
-        level = choose_level(image, viewport, intent.displayed, previous.level if previous else None)
+        level = choose_level(image, viewport, settings.displayed, previous.level if previous else None)
     overlays = (image, *overlays) if image.kind == "labels" else tuple(overlays)
-    layers = tuple(_layers(intent, image, overlays, level, viewport))
+    layers = tuple(_layers(settings, image, overlays, level, viewport))
     layers = tuple(
-        _sampled(layer, intent, image, viewport, tile_budget / max(1, len(layers))) for layer in layers
+        _sampled(layer, settings, image, viewport, tile_budget / max(1, len(layers))) for layer in layers
     )
     steps = next((layer.planes[-1].steps for layer in layers if layer.image is image), (1, 1))
     state = DisplayState(
-        intent=intent,
+        settings=settings,
         viewport=viewport,
         image=image,
         level=level,
-        grid=frame_grid(image, level, intent, viewport, steps),
+        grid=frame_grid(image, level, settings, viewport, steps),
         layers=layers,
         tiles=(),
     )
@@ -162,45 +162,45 @@ def resolve(
     if chunk_budget is None or nbytes <= chunk_budget:
         state = replace(state, tiles=tuple(replace(tile, keeps_chunks=True) for tile in state.tiles))
     fits_twice = chunk_budget is None or 2 * nbytes <= chunk_budget
-    before = previous.intent if previous else None
-    positions = next_positions(image, level, intent, before, next_chunk=fits_twice)
+    before = previous.settings if previous else None
+    positions = next_positions(image, level, settings, before, next_chunk=fits_twice)
     return replace(state, prefetch=_prefetch(state, overlays, positions))
 
 
-def _clipped(intent: DisplaySettings, image: Image) -> DisplaySettings:
-    """Return the intent with all positions clipped to the image."""
+def _clipped(settings: DisplaySettings, image: Image) -> DisplaySettings:
+    """Return the settings with all positions clipped to the image."""
     position = tuple(
         min(max(value, 0.0), float(length - 1)) if math.isfinite(value) else 0.0
-        for value, length in zip(intent.position, image.shape, strict=True)
+        for value, length in zip(settings.position, image.shape, strict=True)
     )
-    return intent if position == intent.position else replace(intent, position=position)
+    return settings if position == settings.position else replace(settings, position=position)
 
 
 def _layers(
-    intent: DisplaySettings, image: Image, overlays: Sequence[Image], level: int, viewport: Viewport
+    settings: DisplaySettings, image: Image, overlays: Sequence[Image], level: int, viewport: Viewport
 ) -> Iterator[Layer]:
-    levels = levels_in_use(image, level, intent.displayed)
-    for channel in intent.shown_channels:
-        planes = tuple(plane_key(image, number, intent, channel.index) for number in levels)
+    levels = levels_in_use(image, level, settings.displayed)
+    for channel in settings.shown_channels:
+        planes = tuple(plane_key(image, number, settings, channel.index) for number in levels)
         yield Layer(image, planes, channel=channel)
-    for labels in intent.labels:
+    for labels in settings.labels:
         if not labels.visible or labels.opacity <= 0 or not 0 <= labels.index < len(overlays):
             continue
         overlay = overlays[labels.index]
-        translated = translate_intent(intent, image, overlay)
+        translated = translate_settings(settings, image, overlay)
         if translated is None:
             continue
-        target = level if overlay is image else _overlay_level(image, overlay, intent, translated, viewport)
+        target = level if overlay is image else _overlay_level(image, overlay, settings, translated, viewport)
         used = levels_in_use(overlay, target, translated.displayed)
         planes = tuple(plane_key(overlay, number, translated) for number in used)
         yield Layer(overlay, planes, labels=labels)
 
 
 def _overlay_level(
-    image: Image, overlay: Image, intent: DisplaySettings, translated: DisplaySettings, viewport: Viewport
+    image: Image, overlay: Image, settings: DisplaySettings, translated: DisplaySettings, viewport: Viewport
 ) -> int:
     """Return the level of an overlay for a viewport in the data coordinates of the front image."""
-    row_zoom, zoom = _zooms(image, overlay, intent.displayed, translated.displayed, viewport)
+    row_zoom, zoom = _zooms(image, overlay, settings.displayed, translated.displayed, viewport)
     return choose_level(overlay, replace(viewport, zoom=zoom, aspect=row_zoom / zoom), translated.displayed)
 
 
@@ -220,13 +220,13 @@ def _zooms(
 
 
 def _sampled(
-    layer: Layer, intent: DisplaySettings, front: Image, viewport: Viewport, max_nbytes: float
+    layer: Layer, settings: DisplaySettings, front: Image, viewport: Viewport, max_nbytes: float
 ) -> Layer:
     """Return the layer with steps in its target plane, if its visible tiles are larger than the limit."""
     image, plane = layer.image, layer.planes[-1]
     ends = []
     for (front_axis, _, low, high), axis in zip(
-        visible_spans(intent.displayed, viewport), plane.displayed, strict=True
+        visible_spans(settings.displayed, viewport), plane.displayed, strict=True
     ):
         factor, offset = level_map(front, image, plane.level, front_axis, axis)
         ends.append(sorted((factor * low + offset, factor * high + offset)))
@@ -234,7 +234,7 @@ def _sampled(
     pixels = image.grid(plane.level, plane.displayed).pixels_within(top, left, bottom, right)
     if pixels * image.pixel_nbytes <= max_nbytes:
         return layer
-    zooms = _zooms(front, image, intent.displayed, plane.displayed, viewport)
+    zooms = _zooms(front, image, settings.displayed, plane.displayed, viewport)
     steps = sampling_steps(strides(image, plane.level, plane.displayed, zooms))
     return replace(layer, planes=(*layer.planes[:-1], plane._replace(steps=steps)))
 
@@ -263,7 +263,7 @@ def _visible_tiles(state: DisplayState, image: Image, plane: PlaneKey) -> Iterat
         (frame.top, frame.left),
         frame.shape,
         frame.stride,
-        state.intent.displayed,
+        state.settings.displayed,
         plane.displayed,
         state.viewport.zooms,
         plane.steps,
@@ -298,8 +298,8 @@ def _prefetch(
     if any(layer.planes[-1].steps != (1, 1) for layer in state.layers):
         return ()  # the samples of another plane take as long to read as the whole plane
     for step, position in enumerate(positions):
-        intent = replace(state.intent, position=position)
-        layers = _layers(intent, state.image, overlays, state.level, state.viewport)
+        settings = replace(state.settings, position=position)
+        layers = _layers(settings, state.image, overlays, state.level, state.viewport)
         for request in _requests(state, [layer.planes[-1] for layer in layers], Rank.PREFETCH):
             if request.key in visible or request.key in requests:
                 continue

@@ -66,7 +66,7 @@ class ExportRegion:
     def visible(
         cls,
         image: Image,
-        intent: DisplaySettings,
+        settings: DisplaySettings,
         rect: tuple[float, float, float, float],
         level: int,
         ranges: Mapping[int, tuple[float, float]] | None = None,
@@ -77,11 +77,11 @@ class ExportRegion:
         ``ranges`` has the first and the last position along axes that are not displayed, in data coordinates. Then
         slices are exported without projection.
         """
-        slab = None if ranges else plane_key(image, level, intent).slab
+        slab = None if ranges else plane_key(image, level, settings).slab
         slices = []
         for axis, length in enumerate(image.levels[level].shape):
-            if axis in intent.displayed:
-                side = intent.displayed.index(axis)
+            if axis in settings.displayed:
+                side = settings.displayed.index(axis)
                 ends = sorted(image.to_level(level, axis, rect[side + offset]) for offset in (0, 2))
                 start, stop = (int(np.floor(end + 0.5)) for end in ends)
                 # A pixel is not included if the rectangle ends exactly at the pixel's border.
@@ -95,7 +95,7 @@ class ExportRegion:
             elif slab is not None and axis == slab.axis:
                 slices.append(slice(slab.start, slab.stop))
             else:
-                index = image.level_index(level, axis, intent.position[axis])
+                index = image.level_index(level, axis, settings.position[axis])
                 slices.append(slice(index, index + 1))
         if any(span.stop <= span.start for span in slices):
             raise UnsupportedError(f"nothing to export: the rectangle {rect} is outside of {image.name!r}")

@@ -32,7 +32,7 @@ __all__ = [
     "SourceArray",
     "describe",
     "describe_member",
-    "initial_intent",
+    "initial_settings",
     "open_dataset",
 ]
 
@@ -252,7 +252,7 @@ def _join(*parts: str) -> str:
     return "/".join(part.strip("/") for part in parts if part.strip("/"))
 
 
-def initial_intent(image: Image, labels: int | None = None) -> DisplaySettings:
+def initial_settings(image: Image, labels: int | None = None) -> DisplaySettings:
     """Return the initial settings of an image: its default axes, position and channels, and its overlays.
 
     ``labels`` is the number of label images, by default the number that the image lists. A label image is its

@@ -12,11 +12,11 @@ from typing import Any
 from PyQt6.QtCore import QObject, pyqtSignal
 
 from zarrfs.errors import ZarrError
-from zarrfs_viewer.display.overlay import translate_intent
-from zarrfs_viewer.images.dataset import Dataset, initial_intent
+from zarrfs_viewer.display.overlay import translate_settings
+from zarrfs_viewer.images.dataset import Dataset, initial_settings
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.locations import within
-from zarrfs_viewer.saved_views.views import View, fitted_intent
+from zarrfs_viewer.saved_views.views import View, fitted_settings
 from zarrfs_viewer.state.view_state import (
     DisplaySettings,
     LabelsSettings,
@@ -41,7 +41,7 @@ class DisplayedImage(QObject):
         overlays: the label images of ``image``.
         added: the places (location, path) of the label images that ``add_overlay`` has added, which are the last of
             ``overlays``.
-        intent: the display settings of ``image``; None without an image.
+        settings: the display settings of ``image``; None without an image.
         pending_viewport: the viewport of a restored view. ``Panes`` applies it and sets it to None.
         find_settings: returns the settings of an image (location, path) that the user has changed before, or None.
         find_limits: returns the contrast limits that the images of a dataset share, or none.
@@ -53,9 +53,9 @@ class DisplayedImage(QObject):
         image_changed: another image is displayed, or none.
         axes_changed: other axes are displayed.
         overlays_changed: a label image was added to the displayed image.
-        position_changed, projection_changed, channels_changed, labels_changed: this part of the intent changed; also
+        position_changed, projection_changed, channels_changed, labels_changed: this part of the settings changed; also
             emitted after ``image_changed``.
-        intent_changed: any part of the intent changed; emitted last.
+        settings_changed: any part of the settings changed; emitted last.
         message_changed: (text, is_warning) a message for the user; an empty text clears the message.
         outcome_reported: (text, is_warning) how a long operation, such as an export, ended.
     """
@@ -68,7 +68,7 @@ class DisplayedImage(QObject):
     projection_changed = pyqtSignal()
     channels_changed = pyqtSignal()
     labels_changed = pyqtSignal()
-    intent_changed = pyqtSignal()
+    settings_changed = pyqtSignal()
     message_changed = pyqtSignal(str, bool)
     outcome_reported = pyqtSignal(str, bool)
 
@@ -78,7 +78,7 @@ class DisplayedImage(QObject):
         self.image: Image | None = None
         self.overlays: tuple[Image, ...] = ()
         self.added: tuple[tuple[str, str], ...] = ()
-        self.intent: DisplaySettings | None = None
+        self.settings: DisplaySettings | None = None
         self.pending_viewport: Viewport | None = None
         self.find_settings: Callable[[str, str], View | None] = lambda location, image: None
         self.find_limits: Callable[[Dataset | None], Sequence[tuple[float, float] | None]] = lambda dataset: ()
@@ -132,30 +132,30 @@ class DisplayedImage(QObject):
         data type (without the contrast limits if ``auto_contrast_per_image``), and the position if both have the same
         shape. ``view`` takes precedence.
         """
-        intent = initial_intent(image, len(overlays))
-        previous_image, previous_intent = self.image, self.intent
+        settings = initial_settings(image, len(overlays))
+        previous_image, previous_settings = self.image, self.settings
         same_type = previous_image is not None and (
             (previous_image.kind, previous_image.dtype, previous_image.value_unit)
             == (image.kind, image.dtype, image.value_unit)
         )
-        if keep_settings and same_type and previous_intent is not None:
-            intent = with_appearance(intent, previous_intent, not self.auto_contrast_per_image)
+        if keep_settings and same_type and previous_settings is not None:
+            settings = with_appearance(settings, previous_settings, not self.auto_contrast_per_image)
             if previous_image is not None and _have_same_axes(previous_image, image):
-                intent = with_place(intent, previous_intent)
+                settings = with_place(settings, previous_settings)
         elif view is None:
             if not self.auto_contrast_per_image:
-                intent = with_limits(intent, self.find_limits(self.dataset))
+                settings = with_limits(settings, self.find_limits(self.dataset))
             location = within(self.dataset.location, self.dataset.path) if self.dataset is not None else ""
-            intent = self.remembered(location, image, intent)
+            settings = self.remembered(location, image, settings)
         warnings = [*notes, *image.notes]
         self.pending_viewport = None
         if view is not None:
             try:
-                intent = fitted_intent(view, image, intent)
+                settings = fitted_settings(view, image, settings)
                 self.pending_viewport = view.viewport
             except ZarrError as error:
                 warnings.append(str(error))
-        self._set_image(image, overlays, intent)
+        self._set_image(image, overlays, settings)
         self.show_message("  ".join(warnings), bool(warnings))
 
     def remembered(self, location: str, image: Image, initial: DisplaySettings) -> DisplaySettings:
@@ -165,16 +165,16 @@ class DisplayedImage(QObject):
         """
         view = self.find_settings(location, image.path)
         try:
-            return initial if view is None else fitted_intent(view, image, initial)
+            return initial if view is None else fitted_settings(view, image, initial)
         except ZarrError:
             return initial  # the image has other axes or channels since then
 
     def _set_image(
-        self, image: Image | None, overlays: tuple[Image, ...], intent: DisplaySettings | None
+        self, image: Image | None, overlays: tuple[Image, ...], settings: DisplaySettings | None
     ) -> None:
-        self.image, self.overlays, self.intent, self.added = image, overlays, intent, ()
+        self.image, self.overlays, self.settings, self.added = image, overlays, settings, ()
         self.image_changed.emit()
-        self._emit_changes(None, intent)
+        self._emit_changes(None, settings)
 
     def is_shown(self, location: str, path: str) -> bool:
         """Return whether the displayed image belongs to the node at a path."""
@@ -198,42 +198,42 @@ class DisplayedImage(QObject):
         return own + self.overlays
 
     def add_overlay(
-        self, overlay: Image, place: tuple[str, str], settings: LabelsSettings | None = None
+        self, overlay: Image, place: tuple[str, str], labels: LabelsSettings | None = None
     ) -> None:
         """Draw the label image at a place over the displayed image, by default with the initial settings.
 
         Shows a message if that is impossible.
         """
-        image, intent = self.image, self.intent
-        if image is None or intent is None:
+        image, settings = self.image, self.settings
+        if image is None or settings is None:
             self.show_message("No image is open: labels are drawn over an image.", True)
             return
         if overlay.kind != "labels":
             self.show_message(f"{overlay.name} contains {overlay.dtype} values; labels are integers.", True)
             return
-        if translate_intent(intent, image, overlay) is None:
+        if translate_settings(settings, image, overlay) is None:
             self.show_message(f"{overlay.name} does not have the displayed axes of {image.name}.", True)
             return
         self.overlays, self.added = (*self.overlays, overlay), (*self.added, place)
         index = len(self.overlays) - (0 if image.kind == "labels" else 1)
-        added = replace(settings or LabelsSettings(), index=index)
-        self.intent = replace(intent, labels=(*intent.labels, added))
+        added = replace(labels or LabelsSettings(), index=index)
+        self.settings = replace(settings, labels=(*settings.labels, added))
         self.overlays_changed.emit()
         self.labels_changed.emit()
-        self.intent_changed.emit()
+        self.settings_changed.emit()
 
-    # -- the intent --------------------------------------------------------------------------------------------
+    # -- the settings --------------------------------------------------------------------------------------------
 
-    def change(self, intent: DisplaySettings) -> None:
+    def change(self, settings: DisplaySettings) -> None:
         """Replace the display settings of the image. Does nothing without an image or if they are equal."""
-        previous = self.intent
-        if previous is None or previous == intent:
+        previous = self.settings
+        if previous is None or previous == settings:
             return
-        self.intent = intent
-        self._emit_changes(previous, intent)
+        self.settings = settings
+        self._emit_changes(previous, settings)
 
-    def _emit_changes(self, previous: DisplaySettings | None, intent: DisplaySettings | None) -> None:
-        """Emit the signals of the parts of the intent that differ; of all parts without one of both."""
+    def _emit_changes(self, previous: DisplaySettings | None, settings: DisplaySettings | None) -> None:
+        """Emit the signals of the parts of the settings that differ; of all parts without one of both."""
         for name, signal in (
             ("displayed", self.axes_changed),
             ("position", self.position_changed),
@@ -241,41 +241,41 @@ class DisplayedImage(QObject):
             ("channels", self.channels_changed),
             ("labels", self.labels_changed),
         ):
-            if previous is None or intent is None or getattr(previous, name) != getattr(intent, name):
+            if previous is None or settings is None or getattr(previous, name) != getattr(settings, name):
                 signal.emit()
-        self.intent_changed.emit()
+        self.settings_changed.emit()
 
     def change_channel(self, number: int, **changes: Any) -> None:
         """Change settings of a channel. A number out of range is ignored."""
-        if self.intent is not None and number < len(self.intent.channels):
-            self.change(with_channel(self.intent, number, **changes))
+        if self.settings is not None and number < len(self.settings.channels):
+            self.change(with_channel(self.settings, number, **changes))
 
     def change_visibility(self, numbers: Sequence[int], visible: bool) -> None:
         """Show or hide channels. This is one change, and one step of undo."""
-        if self.intent is not None:
-            intent = self.intent
+        if self.settings is not None:
+            settings = self.settings
             for number in numbers:
-                intent = with_channel(intent, number, visible=visible)
-            self.change(intent)
+                settings = with_channel(settings, number, visible=visible)
+            self.change(settings)
 
     def change_labels(self, number: int, **changes: Any) -> None:
         """Change settings of a label image. A number out of range is ignored."""
-        if self.intent is not None and number < len(self.intent.labels):
-            self.change(with_labels(self.intent, number, **changes))
+        if self.settings is not None and number < len(self.settings.labels):
+            self.change(with_labels(self.settings, number, **changes))
 
     def lock_level(self, path: str | None) -> None:
         """Display the level at a path of the image, or select it by the zoom."""
-        if self.image is None or self.intent is None:
+        if self.image is None or self.settings is None:
             return
         paths = [level.path.strip("/") for level in self.image.levels]
-        self.change(with_level_lock(self.intent, paths.index(path) if path in paths else None))
+        self.change(with_level_lock(self.settings, paths.index(path) if path in paths else None))
 
     def view(self, name: str, viewport: Viewport | None) -> View | None:
         """Return the displayed image and its settings as a view; None without an image."""
-        if self.dataset is None or self.image is None or self.intent is None:
+        if self.dataset is None or self.image is None or self.settings is None:
             return None
         location = within(self.dataset.location, self.dataset.path)
-        return View(name, location, self.image.path, self.intent, viewport)
+        return View(name, location, self.image.path, self.settings, viewport)
 
 
 def _have_same_axes(image: Image, other: Image) -> bool:

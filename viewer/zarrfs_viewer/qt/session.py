@@ -1,7 +1,7 @@
 """The session of one window: it opens locations, nodes and images on worker threads, and displays them.
 
 Panels read the session, change it, and connect to its signals. Widgets are in ``window`` and ``panels``;
-``canvas.panes`` renders the intent.
+``canvas.panes`` renders the settings.
 """
 
 from __future__ import annotations
@@ -302,9 +302,9 @@ class Session(DisplayedImage):
             self.failed.emit(reason)
 
     def _set_image(
-        self, image: Image | None, overlays: tuple[Image, ...], intent: DisplaySettings | None
+        self, image: Image | None, overlays: tuple[Image, ...], settings: DisplaySettings | None
     ) -> None:
         self._steps.cancel()
         if self.image is not None:
             self.streamer.forget(self.image)
-        super()._set_image(image, overlays, intent)
+        super()._set_image(image, overlays, settings)

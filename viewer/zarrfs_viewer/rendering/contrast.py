@@ -159,7 +159,7 @@ def _percentiles(values: npt.NDArray[Any], low: float, high: float) -> tuple[flo
 def channel_values(
     image: Image,
     channel: ChannelSettings,
-    intent: DisplaySettings,
+    settings: DisplaySettings,
     volume: bool = False,
     max_pixels: int = 1 << 20,
 ) -> npt.NDArray[Any]:
@@ -170,21 +170,21 @@ def channel_values(
     evenly spaced planes are read, and evenly spaced pixels of evenly spaced tiles of one plane. The values of corrupt
     chunks are omitted. Raises ZarrError if nothing can be read.
     """
-    depth = _depth_axes(image, intent) if volume else ()
+    depth = _depth_axes(image, settings) if volume else ()
     if volume:
-        intent = replace(intent, projection=None)
-    level = _finest_level_within(image, (*intent.displayed, *depth), max_pixels)
+        settings = replace(settings, projection=None)
+    level = _finest_level_within(image, (*settings.displayed, *depth), max_pixels)
     shape = image.levels[level].shape
-    rows, columns = (shape[axis] for axis in intent.displayed)
+    rows, columns = (shape[axis] for axis in settings.displayed)
     max_planes = max(1, max_pixels // max(1, rows * columns))
     indices_per_axis = [_evenly_spaced(shape[axis], max_planes, len(depth)) for axis in depth]
     planes = []
     error: ChunkDecodeError | None = None
     for indices in product(*indices_per_axis):
-        position = list(intent.position)
+        position = list(settings.position)
         for axis, index in zip(depth, indices, strict=True):
             position[axis] = image.from_level(level, axis, index)
-        plane = plane_key(image, level, replace(intent, position=tuple(position)), channel.index)
+        plane = plane_key(image, level, replace(settings, position=tuple(position)), channel.index)
         parts: list[npt.NDArray[Any]] = []
         for sampled, region in _sampled_regions(image, plane, rows, columns, max_pixels):
             try:
@@ -199,11 +199,11 @@ def channel_values(
     return np.concatenate(planes)
 
 
-def _depth_axes(image: Image, intent: DisplaySettings) -> tuple[int, ...]:
+def _depth_axes(image: Image, settings: DisplaySettings) -> tuple[int, ...]:
     return tuple(
         axis
         for axis in image.slider_axes
-        if axis not in intent.displayed and image.axes[axis].type != "time" and image.shape[axis] > 1
+        if axis not in settings.displayed and image.axes[axis].type != "time" and image.shape[axis] > 1
     )
 
 

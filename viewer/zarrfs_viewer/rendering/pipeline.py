@@ -1,4 +1,4 @@
-"""The rendering pipeline of one pane, without Qt: from intent and viewport to frames.
+"""The rendering pipeline of one pane, without Qt: from settings and viewport to frames.
 
 A pipeline runs ``resolve``, the tile stream and ``FrameRenderer`` on a thread of its own. Its methods do not
 block, and its callbacks are called from worker threads. A Qt pane marshals ``on_frame`` to the GUI thread and draws
@@ -92,11 +92,11 @@ class ViewPipeline:
         self._thread.start()
 
     def show(
-        self, image: Image, intent: DisplaySettings, viewport: Viewport, overlays: Sequence[Image] = ()
+        self, image: Image, settings: DisplaySettings, viewport: Viewport, overlays: Sequence[Image] = ()
     ) -> None:
         """Replace the display request. Does not block; call it for every change."""
         with self._lock:
-            self._changes.request = image, intent, viewport, tuple(overlays)
+            self._changes.request = image, settings, viewport, tuple(overlays)
             self._lock.notify()
 
     @property
@@ -179,9 +179,9 @@ class ViewPipeline:
             self._lock.wait(remaining)
 
     def _resolve(self, request: DisplayRequest) -> None:
-        image, intent, viewport, overlays = request
+        image, settings, viewport, overlays = request
         budget = int(self._streamer.memory.budget * MAX_PICTURE_FRACTION)
-        state = resolve(intent, image, viewport, overlays, self._state, default_cache().capacity, budget)
+        state = resolve(settings, image, viewport, overlays, self._state, default_cache().capacity, budget)
         self._state = state
         was_waiting, self._prefetch_time = bool(self._waiting_prefetch), None
         self._waiting_prefetch = () if was_waiting else state.prefetch

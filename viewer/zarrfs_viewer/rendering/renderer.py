@@ -85,7 +85,7 @@ class FrameRenderer:
         during sampling removes the errors of tiles that were already sampled.
         """
         earlier_failures = failures()
-        view = state.image.uid, state.intent.displayed
+        view = state.image.uid, state.settings.displayed
         if view != self._view:
             self._buffers.clear()
             self._view = view
@@ -120,7 +120,7 @@ class FrameRenderer:
             if was_complete and old_layer.planes == layer.planes and old_buffer.grid == state.grid:
                 return old_buffer, True
         paint_target = sample_plane(
-            state.image, layer.image, layer.planes[-1], state.intent.displayed, state.grid, fetch
+            state.image, layer.image, layer.planes[-1], state.settings.displayed, state.grid, fetch
         )
         buffer, complete = paint_target(None)
         if complete:
@@ -128,7 +128,7 @@ class FrameRenderer:
         # Tiles are missing: draw the old pixels, then the coarser levels, then the target level on top.
         buffer = resample(previous[1], state.grid) if previous is not None else None
         for plane in layer.planes[:-1]:
-            paint = sample_plane(state.image, layer.image, plane, state.intent.displayed, state.grid, fetch)
+            paint = sample_plane(state.image, layer.image, plane, state.settings.displayed, state.grid, fetch)
             buffer, _ = paint(buffer)
         buffer, _ = paint_target(buffer)
         return buffer, False
@@ -225,7 +225,7 @@ def _failed_pixels(
     failed = [rect for error in errors if error.key.plane == plane for rect in error.failed]
     if not failed:
         return None
-    rows, columns = plane_pixels(state.image, layer.image, plane, state.intent.displayed, state.grid)
+    rows, columns = plane_pixels(state.image, layer.image, plane, state.settings.displayed, state.grid)
     mask = np.zeros(state.grid.shape, np.bool_)
     for top, left, bottom, right in failed:
         mask[np.ix_((rows >= top) & (rows < bottom), (columns >= left) & (columns < right))] = True

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from zarrfs_viewer.display.levels import pixel_aspect
 from zarrfs_viewer.display.resolve import resolve
-from zarrfs_viewer.images.dataset import initial_intent
+from zarrfs_viewer.images.dataset import initial_settings
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.rendering.compose import Pixels
 from zarrfs_viewer.rendering.renderer import Frame, complete_frame
@@ -54,5 +54,5 @@ def _frame(image: Image, size: int, limits: Limits) -> Frame:
     rows, columns = (image.shape[axis] for axis in image.default_displayed)
     aspect = pixel_aspect(image, image.default_displayed)
     viewport = fit(size, size, rows, columns, aspect)
-    intent = with_limits(initial_intent(image, 0), limits)
-    return complete_frame(resolve(intent, image, viewport))
+    settings = with_limits(initial_settings(image, 0), limits)
+    return complete_frame(resolve(settings, image, viewport))

@@ -31,7 +31,7 @@ from zarrfs_viewer.state.view_state import (
 __all__ = [
     "View",
     "command_line",
-    "fitted_intent",
+    "fitted_settings",
     "fitted_viewport",
     "from_json",
     "from_link",
@@ -55,7 +55,7 @@ class View:
     name: str
     location: str
     image: str
-    intent: DisplaySettings
+    settings: DisplaySettings
     viewport: Viewport | None = None
 
 
@@ -66,7 +66,7 @@ def to_json(view: View) -> dict[str, Any]:
         "name": view.name,
         "location": view.location,
         "image": view.image,
-        "intent": _to_json_value(asdict(view.intent)),
+        "intent": _to_json_value(asdict(view.settings)),
         "viewport": None if view.viewport is None else _to_json_value(asdict(view.viewport)),
     }
 
@@ -94,12 +94,12 @@ def from_json(document: Any) -> View:
         fields.string("name"),
         fields.string("location"),
         fields.string("image"),
-        _intent(fields.inner("intent")),
+        _settings(fields.inner("intent")),
         None if viewport is None else _viewport(viewport),
     )
 
 
-def _intent(fields: Fields) -> DisplaySettings:
+def _settings(fields: Fields) -> DisplaySettings:
     projection = fields.optional("projection")
     position = fields.numbers("position")
     displayed = fields.integers("displayed", 2)
@@ -230,33 +230,33 @@ def save_views(file: Path, views: tuple[View, ...]) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def fitted_intent(view: View, image: Image, initial: DisplaySettings) -> DisplaySettings:
-    """Return the intent of a view, adapted to the opened image. ``initial`` is the image's initial intent.
+def fitted_settings(view: View, image: Image, initial: DisplaySettings) -> DisplaySettings:
+    """Return the settings of a view, adapted to the opened image. ``initial`` is the image's initial settings.
 
     Positions are clipped to the image. Label images and a pyramid level that no longer exist are dropped. Raises
     MetadataError if the axes or the channels have changed since the view was saved.
     """
-    intent = view.intent
+    settings = view.settings
     what = f"the view {view.name!r}" if view.name else "what was displayed"
-    if len(intent.position) != len(image.shape) or not set(intent.displayed) <= set(image.slider_axes):
+    if len(settings.position) != len(image.shape) or not set(settings.displayed) <= set(image.slider_axes):
         raise MetadataError(
-            f"{what} belongs to an image with {len(intent.position)} axes and has the "
-            f"axes {intent.displayed}; {image.name!r} has {len(image.shape)} axes: the default view is displayed"
+            f"{what} belongs to an image with {len(settings.position)} axes and has the "
+            f"axes {settings.displayed}; {image.name!r} has {len(image.shape)} axes: the default view is displayed"
         )
-    expected = {(channel.index, channel.field) for channel in intent.channels}
+    expected = {(channel.index, channel.field) for channel in settings.channels}
     if {(channel.index, channel.field) for channel in initial.channels} != expected:
         raise MetadataError(
-            f"{what} has {len(intent.channels)} channels; {image.name!r} has "
+            f"{what} has {len(settings.channels)} channels; {image.name!r} has "
             f"{len(initial.channels)}, or different ones: the default view is displayed"
         )
     position = tuple(
         min(max(value, 0.0), float(length - 1))
-        for value, length in zip(intent.position, image.shape, strict=True)
+        for value, length in zip(settings.position, image.shape, strict=True)
     )
-    saved_labels = {label.index: label for label in intent.labels}
-    lock = intent.level_lock
+    saved_labels = {label.index: label for label in settings.labels}
+    lock = settings.level_lock
     return replace(
-        intent,
+        settings,
         position=position,
         labels=tuple(saved_labels.get(label.index, label) for label in initial.labels),
         level_lock=lock if lock is not None and 0 <= lock < len(image.levels) else None,

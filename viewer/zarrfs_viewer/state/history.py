@@ -48,15 +48,15 @@ class History:
         self._redo.clear()
         self._current, self._last_change, self.others = current, frozenset(), others
 
-    def record(self, intent: DisplaySettings, time: float, others: Hashable = ()) -> None:
+    def record(self, settings: DisplaySettings, time: float, others: Hashable = ()) -> None:
         """Add a change at a time in seconds. What is equal to the current state is ignored."""
-        current, self._current = self._current, intent
+        current, self._current = self._current, settings
         others_before, self.others = self.others, others
-        if current is None or (current == intent and others_before == others):
+        if current is None or (current == settings and others_before == others):
             return
-        if _with_limits_of(current, intent) == intent and others_before == others:
+        if _with_limits_of(current, settings) == settings and others_before == others:
             return
-        change = frozenset(_changed(current, intent))
+        change = frozenset(_changed(current, settings))
         if others_before != others:
             change |= {"others"}
         is_continued = change == self._last_change and (

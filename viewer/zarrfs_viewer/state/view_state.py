@@ -178,30 +178,30 @@ class Viewport:
         return dy / row_zoom, (-dx if self.mirrored else dx) / column_zoom
 
 
-# -- updates of the intent ----------------------------------------------------------------------------------
+# -- updates of the settings ----------------------------------------------------------------------------------
 
 
-def with_position(intent: DisplaySettings, axis: int, value: float) -> DisplaySettings:
+def with_position(settings: DisplaySettings, axis: int, value: float) -> DisplaySettings:
     """Set the position of the slice (or of the cross-hair) along one axis."""
-    position = list(intent.position)
+    position = list(settings.position)
     position[axis] = float(value)
-    return replace(intent, position=tuple(position))
+    return replace(settings, position=tuple(position))
 
 
-def with_displayed(intent: DisplaySettings, row_axis: int, column_axis: int) -> DisplaySettings:
+def with_displayed(settings: DisplaySettings, row_axis: int, column_axis: int) -> DisplaySettings:
     """Set the displayed axes. A projection along one of them is removed. Raises ValueError if the axes are equal."""
     if row_axis == column_axis:
         raise ValueError(f"axis {row_axis} is given for rows and columns; choose two different axes")
-    projection = intent.projection
+    projection = settings.projection
     if projection is not None and projection.axis in (row_axis, column_axis):
         projection = None
-    return replace(intent, displayed=(row_axis, column_axis), projection=projection)
+    return replace(settings, displayed=(row_axis, column_axis), projection=projection)
 
 
 def with_appearance(
-    intent: DisplaySettings, other: DisplaySettings, keep_limits: bool = True
+    settings: DisplaySettings, other: DisplaySettings, keep_limits: bool = True
 ) -> DisplaySettings:
-    """Copy the colours, the contrast and the visibility of channels and labels from another intent.
+    """Copy the colours, the contrast and the visibility of channels and labels from another settings.
 
     Channels are matched by their position in the list. A channel whose label or field differs is not changed. Without
     ``keep_limits``, the contrast limits are not copied.
@@ -217,77 +217,77 @@ def with_appearance(
         )
         if (old.label, old.field) == (new.label, new.field)
         else new
-        for new, old in zip(intent.channels, other.channels, strict=False)
+        for new, old in zip(settings.channels, other.channels, strict=False)
     )
     labels = tuple(
         replace(old, index=new.index, selected=new.selected, highlighted=new.highlighted)
-        for new, old in zip(intent.labels, other.labels, strict=False)
+        for new, old in zip(settings.labels, other.labels, strict=False)
     )
     return replace(
-        intent,
-        channels=channels + intent.channels[len(channels) :],
-        labels=labels + intent.labels[len(labels) :],
+        settings,
+        channels=channels + settings.channels[len(channels) :],
+        labels=labels + settings.labels[len(labels) :],
     )
 
 
-def with_place(intent: DisplaySettings, other: DisplaySettings) -> DisplaySettings:
-    """Copy the displayed axes, the position and the projection from the intent of an image with the same axes."""
-    return replace(intent, displayed=other.displayed, position=other.position, projection=other.projection)
+def with_place(settings: DisplaySettings, other: DisplaySettings) -> DisplaySettings:
+    """Copy the displayed axes, the position and the projection from the settings of an image with the same axes."""
+    return replace(settings, displayed=other.displayed, position=other.position, projection=other.projection)
 
 
-def with_limits(intent: DisplaySettings, limits: Sequence[tuple[float, float] | None]) -> DisplaySettings:
+def with_limits(settings: DisplaySettings, limits: Sequence[tuple[float, float] | None]) -> DisplaySettings:
     """Set the contrast limits of the channels; None keeps those of a channel.
 
     Limits of another number of channels are ignored.
     """
-    if len(limits) != len(intent.channels):
-        return intent
-    pairs = zip(intent.channels, limits, strict=True)
+    if len(limits) != len(settings.channels):
+        return settings
+    pairs = zip(settings.channels, limits, strict=True)
     return replace(
-        intent, channels=tuple(replace(channel, limits=limit or channel.limits) for channel, limit in pairs)
+        settings, channels=tuple(replace(channel, limits=limit or channel.limits) for channel, limit in pairs)
     )
 
 
-def with_channel(intent: DisplaySettings, number: int, **changes: object) -> DisplaySettings:
-    """Change fields of the channel at ``number`` in ``intent.channels``."""
-    channels = list(intent.channels)
+def with_channel(settings: DisplaySettings, number: int, **changes: object) -> DisplaySettings:
+    """Change fields of the channel at ``number`` in ``settings.channels``."""
+    channels = list(settings.channels)
     channels[number] = replace(channels[number], **changes)  # type: ignore[arg-type]
-    return replace(intent, channels=tuple(channels))
+    return replace(settings, channels=tuple(channels))
 
 
 def with_edited_channels(
-    intent: DisplaySettings, before: Sequence[ChannelSettings], after: Sequence[ChannelSettings]
+    settings: DisplaySettings, before: Sequence[ChannelSettings], after: Sequence[ChannelSettings]
 ) -> DisplaySettings:
-    """Return the intent with those channel settings replaced that an edit of the metadata has changed.
+    """Return the settings with those channel settings replaced that an edit of the metadata has changed.
 
     ``before`` and ``after`` are the initial settings of the old and the new metadata. A setting that is equal in both
     keeps the value that the user has chosen. If the number of channels has changed, ``after`` is used.
     """
-    if not len(intent.channels) == len(before) == len(after):
-        return replace(intent, channels=tuple(after))
+    if not len(settings.channels) == len(before) == len(after):
+        return replace(settings, channels=tuple(after))
     channels = []
-    for settings, old, new in zip(intent.channels, before, after, strict=True):
+    for channel, old, new in zip(settings.channels, before, after, strict=True):
         names = [entry.name for entry in fields(ChannelSettings)]
         edited = {name: getattr(new, name) for name in names if getattr(old, name) != getattr(new, name)}
-        channels.append(replace(settings, **edited))
-    return replace(intent, channels=tuple(channels))
+        channels.append(replace(channel, **edited))
+    return replace(settings, channels=tuple(channels))
 
 
-def with_labels(intent: DisplaySettings, number: int, **changes: object) -> DisplaySettings:
-    """Change fields of the labels overlay at ``number`` in ``intent.labels``."""
-    labels = list(intent.labels)
+def with_labels(settings: DisplaySettings, number: int, **changes: object) -> DisplaySettings:
+    """Change fields of the labels overlay at ``number`` in ``settings.labels``."""
+    labels = list(settings.labels)
     labels[number] = replace(labels[number], **changes)  # type: ignore[arg-type]
-    return replace(intent, labels=tuple(labels))
+    return replace(settings, labels=tuple(labels))
 
 
-def with_level_lock(intent: DisplaySettings, level: int | None) -> DisplaySettings:
+def with_level_lock(settings: DisplaySettings, level: int | None) -> DisplaySettings:
     """Fix the pyramid level, or with None select it by the zoom."""
-    return replace(intent, level_lock=level)
+    return replace(settings, level_lock=level)
 
 
-def with_projection(intent: DisplaySettings, projection: Projection | None) -> DisplaySettings:
+def with_projection(settings: DisplaySettings, projection: Projection | None) -> DisplaySettings:
     """Set the projection; None displays a single slice."""
-    return replace(intent, projection=projection)
+    return replace(settings, projection=projection)
 
 
 # -- updates of the viewport --------------------------------------------------------------------------------

@@ -67,17 +67,17 @@ class OverviewMap(QWidget):
         self._is_enabled = on
         self._arrange()
 
-    def show_intent(
-        self, image: Image | None, intent: DisplaySettings | None, overlays: Sequence[Image]
+    def show_settings(
+        self, image: Image | None, settings: DisplaySettings | None, overlays: Sequence[Image]
     ) -> None:
-        """Show the plane of an intent. Without an image the map is hidden."""
+        """Show the plane of settings. Without an image the map is hidden."""
         previous = self._request
-        self._request = None if image is None or intent is None else (image, intent, overlays)
+        self._request = None if image is None or settings is None else (image, settings, overlays)
         if (
             previous is None
             or image is not previous[0]
-            or intent is None
-            or previous[1].displayed != intent.displayed
+            or settings is None
+            or previous[1].displayed != settings.displayed
         ):
             self._frame = None
         self._arrange()
@@ -96,12 +96,12 @@ class OverviewMap(QWidget):
         """Set the size and the visibility for the viewport of the canvas."""
         is_needed = self._is_enabled and self._request is not None and self._is_part_visible()
         if is_needed and self._request is not None:
-            image, intent, _ = self._request
+            image, settings, _ = self._request
             shown = self._canvas.viewport
-            rows, columns = (image.shape[axis] for axis in intent.displayed)
+            rows, columns = (image.shape[axis] for axis in settings.displayed)
             ratio = self.devicePixelRatioF()
             size = round(SIZE * ratio)
-            aspect = pixel_aspect(image, intent.displayed)
+            aspect = pixel_aspect(image, settings.displayed)
             viewport = fit(size, size, rows, columns, aspect, 0.0, shown.turns, shown.mirrored)
             height, width = rows * viewport.zooms[0], columns * viewport.zooms[1]
             if shown.turns % 2:
@@ -118,9 +118,9 @@ class OverviewMap(QWidget):
     def _is_part_visible(self) -> bool:
         if self._request is None:
             return False
-        image, intent, _ = self._request
+        image, settings, _ = self._request
         top, left, bottom, right = self._canvas.viewport.rect
-        for axis, low, high in zip(intent.displayed, (top, left), (bottom, right), strict=True):
+        for axis, low, high in zip(settings.displayed, (top, left), (bottom, right), strict=True):
             length = image.shape[axis]
             visible = min(high, length - 0.5) - max(low, -0.5)
             if length > 1 and visible < MAX_VISIBLE_PART * length:
@@ -132,8 +132,8 @@ class OverviewMap(QWidget):
             return
         if self._pipeline is None:
             self._pipeline = ViewPipeline(self._streamer, on_frame=self._frame_received.emit)
-        image, intent, overlays = self._request
-        self._pipeline.show(image, replace(intent, level_lock=None), self._viewport, overlays)
+        image, settings, overlays = self._request
+        self._pipeline.show(image, replace(settings, level_lock=None), self._viewport, overlays)
 
     def _show_frame(self, frame: Frame) -> None:
         if self._request is not None and frame.state.image is self._request[0]:

@@ -79,14 +79,14 @@ class Pane(QObject):
         self.canvas.pointed.connect(self._update_readout)
 
     @property
-    def intent(self) -> DisplaySettings | None:
-        """The session's intent with the axes of this pane, and with its slab."""
-        intent, image = self._session.intent, self._session.image
-        if intent is None or image is None or image is not self.image:
+    def settings(self) -> DisplaySettings | None:
+        """The session's settings with the axes of this pane, and with its slab."""
+        settings, image = self._session.settings, self._session.image
+        if settings is None or image is None or image is not self.image:
             return None
-        if intent.displayed != self.displayed:
-            return with_displayed(intent, *self.displayed)
-        return complementary_slab(image, intent) if self.shows_slab else intent
+        if settings.displayed != self.displayed:
+            return with_displayed(settings, *self.displayed)
+        return complementary_slab(image, settings) if self.shows_slab else settings
 
     def show_axes(self, displayed: AxisPair) -> None:
         """Display these axes of the session's image. Removes the previous frame."""
@@ -106,27 +106,27 @@ class Pane(QObject):
         self.canvas.show_image(image, displayed)
 
     def refresh(self) -> None:
-        """Send the current intent and viewport to the pipeline."""
+        """Send the current settings and viewport to the pipeline."""
         if not self._first_request.is_active:
             self._send()
 
     def _send(self) -> None:
-        image, intent = self._session.image, self.intent
+        image, settings = self._session.image, self.settings
         if not self.canvas.isVisible():
             self.pipeline.clear()  # nothing is read that is not displayed
-        elif image is not None and intent is not None:
-            self.pipeline.show(image, intent, self.canvas.viewport, self._session.overlays)
+        elif image is not None and settings is not None:
+            self.pipeline.show(image, settings, self.canvas.viewport, self._session.overlays)
             self.draw_grid()
 
     def draw_grid(self) -> None:
         """Draw the chunk grid, if it is enabled."""
-        image, intent, state = self._session.image, self.intent, self.pipeline.state
-        if not self.show_chunks or image is None or intent is None:
+        image, settings, state = self._session.image, self.settings, self.pipeline.state
+        if not self.show_chunks or image is None or settings is None:
             self._missing_timer.stop()
             self.canvas.show_grid(None)
             return
         level = state.level if state is not None and state.image is image else 0
-        grid = chunk_grid(image, intent, self.canvas.viewport, level)
+        grid = chunk_grid(image, settings, self.canvas.viewport, level)
         missing = self._missing
         self.canvas.show_grid(
             grid, missing[1] if missing is not None and missing[0].level == grid.level else ()
@@ -134,12 +134,12 @@ class Pane(QObject):
         self._missing_timer.start()
 
     def _find_missing(self) -> None:
-        image, intent, viewport = self._session.image, self.intent, self.canvas.viewport
-        if image is None or intent is None or not self.show_chunks:
+        image, settings, viewport = self._session.image, self.settings, self.canvas.viewport
+        if image is None or settings is None or not self.show_chunks:
             return
         state = self.pipeline.state
         level = state.level if state is not None and state.image is image else 0
-        grid = chunk_grid(image, intent, viewport, level)
+        grid = chunk_grid(image, settings, viewport, level)
 
         def show(missing: tuple[Rect, ...]) -> None:
             self._missing = grid, missing
@@ -147,10 +147,10 @@ class Pane(QObject):
                 self.canvas.show_grid(grid, missing)
 
         owner = f"missing {id(self)}"
-        self._session.run_for_image(lambda: missing_chunks(image, intent, viewport, level), show, owner)
+        self._session.run_for_image(lambda: missing_chunks(image, settings, viewport, level), show, owner)
 
     def _show_frame(self, frame: Frame) -> None:
-        if frame.state.image is self._session.image and frame.state.intent.displayed == self.displayed:
+        if frame.state.image is self._session.image and frame.state.settings.displayed == self.displayed:
             self.canvas.show_frame(frame)
             if frame.complete:
                 # The chunk that could not be read is not in the displayed region any more.

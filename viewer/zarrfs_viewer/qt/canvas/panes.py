@@ -1,6 +1,6 @@
 """Panes: one image, or three linked orthogonal planes.
 
-Panes display the session's intent. Clicks and wheel events change the intent.
+Panes display the session's settings. Clicks and wheel events change the settings.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Panes(QWidget):
         self.main.frame_shown.connect(self._adopt_limits)
         self.main.canvas.stepped.connect(self.stepped)
         session.axes_changed.connect(self._show_axes)
-        session.intent_changed.connect(self.refresh)
+        session.settings_changed.connect(self.refresh)
 
     def _create_pane(self) -> Pane:
         pane = Pane(self._session, self)
@@ -81,8 +81,8 @@ class Panes(QWidget):
 
         Returns False, with no change, if the image has no third axis.
         """
-        image, intent = self._session.image, self._session.intent
-        if linked and (image is None or intent is None or linked_axes(image, intent.displayed) is None):
+        image, settings = self._session.image, self._session.settings
+        if linked and (image is None or settings is None or linked_axes(image, settings.displayed) is None):
             return False
         self.linked = linked
         self._show_side_axes()
@@ -107,11 +107,11 @@ class Panes(QWidget):
             pane.canvas.wheel_steps = on
 
     def refresh(self) -> None:
-        """Display the current intent."""
+        """Display the current settings."""
         self._update_cross()
         for pane in self.all:
             pane.refresh()
-        self.overview.show_intent(self._session.image, self.main.intent, self._session.overlays)
+        self.overview.show_settings(self._session.image, self.main.settings, self._session.overlays)
 
     def _center(self, row: float, column: float) -> None:
         canvas = self.main.canvas
@@ -124,11 +124,11 @@ class Panes(QWidget):
             pane.close()
 
     def _show_axes(self) -> None:
-        intent = self._session.intent
+        settings = self._session.settings
         if self._side_axes() is None:
             self._set_side_pane_count(0)
         self._is_synchronizing = True
-        self.main.show_axes((0, 1) if intent is None else intent.displayed)
+        self.main.show_axes((0, 1) if settings is None else settings.displayed)
         self._is_synchronizing = False
         viewport, self._session.pending_viewport = self._session.pending_viewport, None
         if viewport is not None:
@@ -138,12 +138,12 @@ class Panes(QWidget):
 
     def _side_axes(self) -> tuple[AxisPair, AxisPair, AxisPair] | None:
         """Return the axes of the panes at the right and below, or None if there are no such panes."""
-        image, intent = self._session.image, self._session.intent
-        if not self.linked or image is None or intent is None:
+        image, settings = self._session.image, self._session.settings
+        if not self.linked or image is None or settings is None:
             return None
-        linked = linked_axes(image, intent.displayed, self.main.canvas.orientation[0])
+        linked = linked_axes(image, settings.displayed, self.main.canvas.orientation[0])
         # The last pane shows a slab of the main pane's plane.
-        return None if linked is None else (*linked, intent.displayed)
+        return None if linked is None else (*linked, settings.displayed)
 
     def _show_side_axes(self) -> None:
         """Show the axes of the panes at the right and below, in the orientation of the main pane."""
@@ -163,9 +163,9 @@ class Panes(QWidget):
 
     def _restore_viewport(self, viewport: Viewport) -> None:
         """Display the part of the plane that a view contains. A view of the whole plane remains fitted."""
-        canvas, image, intent = self.main.canvas, self._session.image, self._session.intent
-        if image is not None and intent is not None:
-            rows, columns = (image.shape[axis] for axis in intent.displayed)
+        canvas, image, settings = self.main.canvas, self._session.image, self._session.settings
+        if image is not None and settings is not None:
+            rows, columns = (image.shape[axis] for axis in settings.displayed)
             size = viewport.width, viewport.height
             whole = fit(*size, rows, columns, viewport.aspect, FIT_MARGIN, viewport.turns, viewport.mirrored)
             if isclose(whole.zoom, viewport.zoom, rel_tol=1e-6) and whole.center == viewport.center:
@@ -196,17 +196,17 @@ class Panes(QWidget):
         self.grid.show_widgets([pane.canvas for pane in self.all])
 
     def _adopt_limits(self, frame: Frame) -> None:
-        """Copy the contrast limits that the renderer chose into the intent, so that the panel shows them."""
-        intent = self._session.intent
-        if intent is None:
+        """Copy the contrast limits that the renderer chose into the settings, so that the panel shows them."""
+        settings = self._session.settings
+        if settings is None:
             return
         frame_limits = {(channel.index, channel.field): channel.limits for channel in frame.channels}
-        for number, channel in enumerate(intent.channels):
+        for number, channel in enumerate(settings.channels):
             limits = frame_limits.get((channel.index, channel.field))
             # A frame with an unreadable chunk never becomes exact. Its limits are those of the readable chunks.
             if channel.limits is None and limits is not None and frame.finished:
-                intent = with_channel(intent, number, limits=limits)
-        self._session.change(intent)
+                settings = with_channel(settings, number, limits=limits)
+        self._session.change(settings)
         self.frame_shown.emit(frame)
 
     # -- linking -----------------------------------------------------------------------------------------------
@@ -243,28 +243,28 @@ class Panes(QWidget):
 
     def _drag_cross(self, pane: Pane, row: float | None, column: float | None) -> None:
         """Move lines of the cross-hair. None keeps the position along that axis."""
-        image, intent = self._session.image, self._session.intent
-        if image is None or intent is None:
+        image, settings = self._session.image, self._session.settings
+        if image is None or settings is None:
             return
         for axis, value in zip(pane.displayed, (row, column), strict=True):
             if value is None:
                 continue
             nearest = min(max(round(value), 0), image.shape[axis] - 1)
-            intent = with_position(intent, axis, nearest)
-        self._session.change(intent)
+            settings = with_position(settings, axis, nearest)
+        self._session.change(settings)
 
     def _step_depth(self, pane: Pane, count: int) -> None:
-        image, intent = self._session.image, self._session.intent
-        if image is None or intent is None:
+        image, settings = self._session.image, self._session.settings
+        if image is None or settings is None:
             return
-        axis = next(axis for axis in intent.displayed if axis not in pane.displayed)
-        value = min(max(intent.position[axis] + count, 0), image.shape[axis] - 1)
-        self._session.change(with_position(intent, axis, value))
+        axis = next(axis for axis in settings.displayed if axis not in pane.displayed)
+        value = min(max(settings.position[axis] + count, 0), image.shape[axis] - 1)
+        self._session.change(with_position(settings, axis, value))
 
     def _update_cross(self) -> None:
-        intent = self._session.intent
+        settings = self._session.settings
         for pane in self.all:
             cross = None
-            if self.side and intent is not None:
-                cross = intent.position[pane.displayed[0]], intent.position[pane.displayed[1]]
+            if self.side and settings is not None:
+                cross = settings.position[pane.displayed[0]], settings.position[pane.displayed[1]]
             pane.canvas.show_cross(cross)

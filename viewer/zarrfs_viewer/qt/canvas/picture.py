@@ -34,7 +34,7 @@ def draw_picture(frame: Frame, with_scale_bar: bool) -> QImage:
         factor = max(1.0, viewport.width / UNSCALED_WIDTH)
         painter.scale(factor, factor)
         side = 0 if viewport.turns % 2 else 1  # the axis that is horizontal
-        bar = scale_bar(image, frame.state.intent.displayed[side], viewport.zooms[side] / factor)
+        bar = scale_bar(image, frame.state.settings.displayed[side], viewport.zooms[side] / factor)
         scaled = replace(
             viewport, width=round(viewport.width / factor), height=round(viewport.height / factor)
         )

@@ -13,7 +13,7 @@ from PyQt6.QtGui import QImage
 from zarrfs.errors import ZarrError
 from zarrfs_viewer.analysis.readout import readout
 from zarrfs_viewer.display.pairing import Pairing, pair
-from zarrfs_viewer.images.dataset import describe, describe_member, initial_intent
+from zarrfs_viewer.images.dataset import describe, describe_member, initial_settings
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.locations import within
 from zarrfs_viewer.qt.canvas.canvas import Canvas
@@ -23,7 +23,7 @@ from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.rendering.contrast import auto_limits, channel_values
 from zarrfs_viewer.rendering.pipeline import ViewPipeline
 from zarrfs_viewer.rendering.renderer import Frame
-from zarrfs_viewer.saved_views.views import View, fitted_intent
+from zarrfs_viewer.saved_views.views import View, fitted_settings
 from zarrfs_viewer.saved_views.window_state import Arrangement, SecondView
 from zarrfs_viewer.state.view_state import DisplaySettings, with_appearance, with_channel
 from zarrfs_viewer.streaming.streamer import TileError
@@ -43,17 +43,17 @@ class SecondImage(QObject):
     Attributes:
         canvas: the canvas of the second image.
         image: the second image, or None.
-        intent: its channels and labels; the position and the axes are those of the first image.
+        settings: its channels and labels; the position and the axes are those of the first image.
 
     Signals:
         image_changed: another second image is displayed, or none.
-        intent_changed: its settings changed.
+        settings_changed: its settings changed.
         arranged: the arrangement changed.
         pointed: (readout or None) the values below the pointer in the canvas of the second image.
     """
 
     image_changed = pyqtSignal()
-    intent_changed = pyqtSignal()
+    settings_changed = pyqtSignal()
     arranged = pyqtSignal()
     pointed = pyqtSignal(object)
     _frame_received = pyqtSignal(object)
@@ -67,7 +67,7 @@ class SecondImage(QObject):
         self.canvas.setAccessibleName("Second image")
         self.canvas.hide()
         self.image: Image | None = None
-        self.intent: DisplaySettings | None = None
+        self.settings: DisplaySettings | None = None
         self.arrangement: Arrangement = "beside"
         self.opacity = OPACITY
         self._place = "", ""
@@ -79,7 +79,7 @@ class SecondImage(QObject):
         self._frame_received.connect(self._show_frame)
         self._tile_failed.connect(self._show_error)
         session.image_changed.connect(self.refresh)
-        session.intent_changed.connect(self.refresh)
+        session.settings_changed.connect(self.refresh)
         panes.main.canvas.viewport_changed.connect(self.refresh)
         panes.main.canvas.visibility_changed.connect(self._follow_visibility)
         self.canvas.viewport_changed.connect(self._lead)
@@ -100,10 +100,10 @@ class SecondImage(QObject):
             return
 
         def show(image: Image) -> None:
-            intent = initial_intent(image, 0)
-            settings = self._session.remembered(within(location, path), image, intent)
+            settings = initial_settings(image, 0)
+            remembered = self._session.remembered(within(location, path), image, settings)
             self._place = location, path
-            self._show_image(image, with_appearance(intent, settings), arrangement, OPACITY)
+            self._show_image(image, with_appearance(settings, remembered), arrangement, OPACITY)
 
         self._session.run_in_worker(lambda: describe(node, location, path).open_image(), show, "second image")
 
@@ -112,13 +112,13 @@ class SecondImage(QObject):
         view = second.view
 
         def show(image: Image) -> None:
-            intent = initial_intent(image, 0)
+            settings = initial_settings(image, 0)
             try:
-                intent = with_appearance(intent, fitted_intent(view, image, intent))
+                settings = with_appearance(settings, fitted_settings(view, image, settings))
             except ZarrError as error:
                 self._session.show_message(str(error), True)
             self._place = view.location, view.image
-            self._show_image(image, intent, second.arrangement, second.opacity)
+            self._show_image(image, settings, second.arrangement, second.opacity)
 
         self._session.run_for_image(
             lambda: describe_member(node, view.location, view.image).open_image(),
@@ -128,20 +128,20 @@ class SecondImage(QObject):
 
     def view(self) -> SecondView | None:
         """Return the second image and its settings; None if there is none."""
-        intent = self.displayed_intent() or self.intent
-        if intent is None:
+        settings = self.displayed_settings() or self.settings
+        if settings is None:
             return None
-        return SecondView(View("", *self._place, intent), self.arrangement, self.opacity)
+        return SecondView(View("", *self._place, settings), self.arrangement, self.opacity)
 
     def _show_image(
-        self, image: Image, intent: DisplaySettings, arrangement: Arrangement, opacity: float
+        self, image: Image, settings: DisplaySettings, arrangement: Arrangement, opacity: float
     ) -> None:
         """Display an image as second image."""
         if self._pipeline is None:
             self._pipeline = ViewPipeline(
                 self._session.streamer, on_frame=self._frame_received.emit, on_error=self._tile_failed.emit
             )
-        self.image, self.intent = image, intent
+        self.image, self.settings = image, settings
         self.arrangement, self.opacity = arrangement, opacity
         self.canvas.layers.title = image.name or image.path
         self._displayed = self.frame = None
@@ -152,7 +152,7 @@ class SecondImage(QObject):
 
     def close_image(self) -> None:
         """Display only the first image."""
-        image, self.image, self.intent = self.image, None, None
+        image, self.image, self.settings = self.image, None, None
         self._pairing = self.frame = None
         if self._pipeline is not None:
             self._pipeline.clear()
@@ -175,46 +175,46 @@ class SecondImage(QObject):
 
     def change_channel(self, number: int, **changes: Any) -> None:
         """Change settings of a channel of the second image."""
-        if self.intent is not None and number < len(self.intent.channels):
-            self.intent = with_channel(self.intent, number, **changes)
-            self.intent_changed.emit()
+        if self.settings is not None and number < len(self.settings.channels):
+            self.settings = with_channel(self.settings, number, **changes)
+            self.settings_changed.emit()
             self.refresh()
 
     def change_visibility(self, numbers: Sequence[int], visible: bool) -> None:
         """Show or hide channels of the second image."""
-        if self.intent is not None:
+        if self.settings is not None:
             for number in numbers:
-                self.intent = with_channel(self.intent, number, visible=visible)
-            self.intent_changed.emit()
+                self.settings = with_channel(self.settings, number, visible=visible)
+            self.settings_changed.emit()
             self.refresh()
 
     def auto_contrast(self, number: int) -> None:
         """Choose new contrast limits for a channel of the second image."""
-        image, intent = self.image, self.displayed_intent()
-        if image is not None and intent is not None and number < len(intent.channels):
+        image, settings = self.image, self.displayed_settings()
+        if image is not None and settings is not None and number < len(settings.channels):
             self._session.run_in_worker(
-                lambda: auto_limits(channel_values(image, intent.channels[number], intent)),
+                lambda: auto_limits(channel_values(image, settings.channels[number], settings)),
                 lambda limits: self.change_channel(number, limits=limits) if self.image is image else None,
                 f"second contrast {number}",
             )
 
     # -- display -----------------------------------------------------------------------------------------------
 
-    def displayed_intent(self) -> DisplaySettings | None:
+    def displayed_settings(self) -> DisplaySettings | None:
         """Return the settings of the second image, at the position of the first one; None if it is not displayed."""
-        if self.intent is None or self._pairing is None:
+        if self.settings is None or self._pairing is None:
             return None
-        place = self._pairing.intent
+        place = self._pairing.settings
         return replace(
-            self.intent, displayed=place.displayed, position=place.position, projection=place.projection
+            self.settings, displayed=place.displayed, position=place.position, projection=place.projection
         )
 
     def refresh(self) -> None:
         """Display the current position and region of the first image."""
-        first, intent, second = self._session.image, self._session.intent, self.image
+        first, settings, second = self._session.image, self._session.settings, self.image
         self._pairing = None
-        if first is not None and intent is not None and second is not None:
-            self._pairing = pair(first, intent, second)
+        if first is not None and settings is not None and second is not None:
+            self._pairing = pair(first, settings, second)
             if self._pairing is None:
                 self._session.show_message(
                     f"{second.name} is not displayed: it does not have the displayed axes of {first.name}.",
@@ -224,7 +224,7 @@ class SecondImage(QObject):
         self._is_following = True  # the canvas is resized when it appears
         self.canvas.setVisible(is_shown and self.arrangement == "beside")
         self._is_following = False
-        shown = self.displayed_intent()
+        shown = self.displayed_settings()
         if self._pairing is None or shown is None or second is None or self._pipeline is None:
             self._panes.main.canvas.show_picture_overlay(None)
             return
@@ -274,14 +274,14 @@ class SecondImage(QObject):
 
     def _adopt_limits(self, frame: Frame) -> None:
         """Copy the contrast limits that the renderer chose, so that they do not change and the panel shows them."""
-        if self.intent is None or not frame.finished:
+        if self.settings is None or not frame.finished:
             return
         limits = {(channel.index, channel.field): channel.limits for channel in frame.channels}
-        for number, channel in enumerate(self.intent.channels):
+        for number, channel in enumerate(self.settings.channels):
             found = limits.get((channel.index, channel.field))
             if channel.limits is None and found is not None:
-                self.intent = with_channel(self.intent, number, limits=found)
-                self.intent_changed.emit()
+                self.settings = with_channel(self.settings, number, limits=found)
+                self.settings_changed.emit()
 
     def _draw_overlay(self) -> None:
         main, frame, pairing = self._panes.main.canvas, self.frame, self._pairing

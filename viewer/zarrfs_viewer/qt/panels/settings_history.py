@@ -10,7 +10,7 @@ from time import monotonic
 from PyQt6.QtCore import QTimer
 
 from zarrfs_viewer.analysis.regions import PlaneRegions
-from zarrfs_viewer.images.dataset import initial_intent
+from zarrfs_viewer.images.dataset import initial_settings
 from zarrfs_viewer.qt.panels.measure.measurements import Measurements
 from zarrfs_viewer.qt.panels.panel import Panel, PanelContext
 from zarrfs_viewer.qt.support.actions import ActionSpec
@@ -53,7 +53,7 @@ class SettingsHistory(Panel):
         self._timer.timeout.connect(self._save)
         session.find_settings = settings.get
         session.image_changed.connect(self._show_image)
-        session.intent_changed.connect(self._record)
+        session.settings_changed.connect(self._record)
         regions.changed.connect(self._record)
         canvas.orientation_changed.connect(self._record_orientation)
         session.worker.submit(settings.load, lambda _: None, lambda _: None)
@@ -75,26 +75,26 @@ class SettingsHistory(Panel):
 
     def undo(self) -> None:
         """Undo the last change of the settings."""
-        intent = self._history.undo()
-        if intent is None:
+        settings = self._history.undo()
+        if settings is None:
             self._session.show_message("There is nothing to undo.")
         else:
-            self._restore(intent)
+            self._restore(settings)
 
     def redo(self) -> None:
         """Apply the change that was undone last."""
-        intent = self._history.redo()
-        if intent is None:
+        settings = self._history.redo()
+        if settings is None:
             self._session.show_message("There is nothing to redo.")
         else:
-            self._restore(intent)
+            self._restore(settings)
 
-    def _restore(self, intent: DisplaySettings) -> None:
+    def _restore(self, settings: DisplaySettings) -> None:
         """Apply settings of the history, and the regions and the orientation that belong to them."""
         others: Others = self._history.others  # type: ignore[assignment]
         regions, orientation = others
         self._is_restoring = True
-        self._session.change(intent)
+        self._session.change(settings)
         self._regions.restore(regions)
         if orientation != self._canvas.orientation:
             self._canvas.set_orientation(*orientation)
@@ -106,7 +106,7 @@ class SettingsHistory(Panel):
         if image is not None:
             before = self._canvas.orientation
             self._is_restoring = True
-            self._session.change(initial_intent(image, len(self._session.overlays)))
+            self._session.change(initial_settings(image, len(self._session.overlays)))
             self._canvas.set_orientation(*UPRIGHT)
             self._is_restoring = False
             self._record_orientation(before)
@@ -123,7 +123,7 @@ class SettingsHistory(Panel):
     def _show_image(self) -> None:
         self._remember()
         self._image = self._session.image
-        self._history.clear(self._session.intent, (self._regions.by_plane, self._canvas.orientation))
+        self._history.clear(self._session.settings, (self._regions.by_plane, self._canvas.orientation))
 
     def _record(self) -> None:
         # A restored view may have another orientation than the image had at first: this is not a change of the user.
@@ -131,12 +131,12 @@ class SettingsHistory(Panel):
 
     def _record_orientation(self, before: tuple[int, bool]) -> None:
         """Record the current state. ``before`` is the orientation before the change."""
-        intent = self._session.intent
-        if intent is None or self._is_restoring or self._session.image is not self._image:
+        settings = self._session.settings
+        if settings is None or self._is_restoring or self._session.image is not self._image:
             return  # with another image, the regions change before ``_show_image`` is called
         others: Others = self._history.others  # type: ignore[assignment]
         self._history.others = others[0], before
-        self._history.record(intent, monotonic(), (self._regions.by_plane, self._canvas.orientation))
+        self._history.record(settings, monotonic(), (self._regions.by_plane, self._canvas.orientation))
         if self._history.can_undo or self._history.can_redo:
             self._unsaved = self._session.view("", None)
             self._timer.start()

@@ -136,20 +136,20 @@ class ViewActions(Panel):
 
     def ask_level(self) -> None:
         """Ask for the pyramid level to display."""
-        image, intent = self._session.image, self._session.intent
-        if image is None or intent is None:
+        image, settings = self._session.image, self._session.settings
+        if image is None or settings is None:
             return
         names = ["Automatic"] + [
             plain(f"{number}: {' x '.join(map(str, level.shape))}")
             for number, level in enumerate(image.levels)
         ]
-        lock = intent.level_lock
+        lock = settings.level_lock
         text, accepted = QInputDialog.getItem(
             self._parent, "Pyramid level", "Level:", names, 0 if lock is None else lock + 1, False
         )
         if accepted:
             number = names.index(text) - 1
-            self._session.change(with_level_lock(intent, None if number < 0 else number))
+            self._session.change(with_level_lock(settings, None if number < 0 else number))
 
     def reload(self) -> None:
         """Open the displayed location again, with the same settings."""

@@ -91,18 +91,18 @@ def window_state(window: MainWindow) -> WindowState:
         is_linked=window.panes.linked,
         regions=window.panel(Measurements).panel.by_plane,
     )
-    dataset, image, intent = session.dataset, session.image, session.intent
-    if dataset is None or image is None or intent is None:
+    dataset, image, settings = session.dataset, session.image, session.settings
+    if dataset is None or image is None or settings is None:
         return state
-    view = View("", dataset.location, image.path, intent, window.canvas.viewport)
-    settings = intent.labels[len(intent.labels) - len(session.added) :]
+    view = View("", dataset.location, image.path, settings, window.canvas.viewport)
+    added = settings.labels[len(settings.labels) - len(session.added) :]
     return replace(
         state,
         path=dataset.path,
         view=view,
         second=window.panel(SecondImageView).image.view(),
         as_labels=image.kind == "labels",
-        labels=tuple(AddedLabels(*place, each) for place, each in zip(session.added, settings, strict=True)),
+        labels=tuple(AddedLabels(*place, each) for place, each in zip(session.added, added, strict=True)),
     )
 
 

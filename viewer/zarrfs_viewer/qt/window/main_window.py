@@ -134,9 +134,9 @@ class MainWindow(WindowParts):
         return self.session.image
 
     @property
-    def intent(self) -> DisplaySettings | None:
+    def display_settings(self) -> DisplaySettings | None:
         """The display settings of the image, or None."""
-        return self.session.intent
+        return self.session.settings
 
     @property
     def dataset(self) -> Dataset | None:
@@ -186,8 +186,8 @@ class MainWindow(WindowParts):
             self.canvas.setFocus()
 
     def _show_projection(self) -> None:
-        intent = self.session.intent
-        self.toolbar.set_active("slab", intent is not None and intent.projection is not None)
+        settings = self.session.settings
+        self.toolbar.set_active("slab", settings is not None and settings.projection is not None)
 
     def _show_frame(self, frame: Frame) -> None:
         self.thumbnails.show_frame(frame)

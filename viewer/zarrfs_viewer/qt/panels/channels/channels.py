@@ -97,17 +97,17 @@ class Channels(Panel):
         self._timer.start()
 
     def _show_channels(self) -> None:
-        image, intent = self._session.image, self._session.intent
-        if image is None or intent is None:
+        image, settings = self._session.image, self._session.settings
+        if image is None or settings is None:
             self.panel.show_channels((), "u", False)
             self.panel.show_hint("")
         else:
-            self.panel.show_hint("" if intent.channels else LABELS_HINT)
+            self.panel.show_hint("" if settings.channels else LABELS_HINT)
             self.panel.show_channels(
-                intent.channels, image.dtype.kind, image.rgb_axis is not None, image.value_unit
+                settings.channels, image.dtype.kind, image.rgb_axis is not None, image.value_unit
             )
-            self.panel.show_settings(intent.channels)
+            self.panel.show_settings(settings.channels)
 
     def _show_settings(self) -> None:
-        if self._session.intent is not None and not self._timer.isActive():
-            self.panel.show_settings(self._session.intent.channels)
+        if self._session.settings is not None and not self._timer.isActive():
+            self.panel.show_settings(self._session.settings.channels)

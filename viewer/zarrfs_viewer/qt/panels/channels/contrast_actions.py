@@ -36,17 +36,17 @@ class ContrastActions(QObject):
 
     def auto_contrast(self) -> None:
         """Choose new contrast limits for every channel."""
-        intent = self._session.intent
-        for number in range(len(intent.channels) if intent is not None else 0):
+        settings = self._session.settings
+        for number in range(len(settings.channels) if settings is not None else 0):
             self.auto_contrast_of(number)
 
     def auto_contrast_of(self, number: int) -> None:
         """Choose new contrast limits for one channel."""
-        image, intent = self._session.image, self._session.intent
-        if image is None or intent is None:
+        image, settings = self._session.image, self._session.settings
+        if image is None or settings is None:
             return
         self._session.run_for_image(
-            lambda: auto_limits(channel_values(image, intent.channels[number], intent)),
+            lambda: auto_limits(channel_values(image, settings.channels[number], settings)),
             lambda limits: self._session.change_channel(number, limits=limits),
             f"contrast {number}",
         )
@@ -60,8 +60,8 @@ class ContrastActions(QObject):
 
     def show_frame(self, frame: Frame) -> None:
         """Start the timer for a new histogram if another slice is displayed."""
-        intent = frame.state.intent
-        source = frame.state.image.uid, intent.displayed, intent.position, intent.projection
+        settings = frame.state.settings
+        source = frame.state.image.uid, settings.displayed, settings.position, settings.projection
         if frame.finished and source != self._histogram_source:
             is_first, self._histogram_source = self._histogram_source is None, source
             if is_first or not self._channels.volume.isChecked():
@@ -77,12 +77,12 @@ class ContrastActions(QObject):
         self._timer.stop()
 
     def _load_histogram(self, number: int, volume: bool) -> None:
-        image, intent = self._session.image, self._session.intent
-        if image is None or intent is None or image.rgb_axis is not None or self._histogram_source is None:
+        image, settings = self._session.image, self._session.settings
+        if image is None or settings is None or image.rgb_axis is not None or self._histogram_source is None:
             return  # the first picture is not delayed by a histogram
         self._session.worker.cancel("histogram")
         self._session.worker.submit(
-            lambda: histogram(channel_values(image, intent.channels[number], intent, volume)),
+            lambda: histogram(channel_values(image, settings.channels[number], settings, volume)),
             lambda result: (
                 self._channels.show_histogram(number, result) if self._session.image is image else None
             ),

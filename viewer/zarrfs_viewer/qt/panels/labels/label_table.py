@@ -16,7 +16,7 @@ from PyQt6.QtWidgets import (
 
 from zarrfs_viewer.analysis.label_table import LabelRow, LabelTable, label_position, label_table, table_csv
 from zarrfs_viewer.analysis.readout import Readout
-from zarrfs_viewer.display.overlay import level_map, match_axes, translate_intent
+from zarrfs_viewer.display.overlay import level_map, match_axes, translate_settings
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.panels.labels.label_table_model import LabelTableModel
 from zarrfs_viewer.qt.session import Session
@@ -108,8 +108,8 @@ class LabelTablePanel(QWidget):
         self.single.toggled.connect(lambda _: self._apply(self.selected()))
         self._session.image_changed.connect(self._show_images)
         self._session.overlays_changed.connect(self._show_images)
-        self._session.intent_changed.connect(self._schedule)
-        self._session.intent_changed.connect(self._follow_settings)
+        self._session.settings_changed.connect(self._schedule)
+        self._session.settings_changed.connect(self._follow_settings)
 
     # -- the label image and its table -------------------------------------------------------------------------
 
@@ -157,10 +157,10 @@ class LabelTablePanel(QWidget):
 
     def _count(self) -> None:
         """Count the labels on a worker thread, if the table is of another image or position."""
-        labels, image, intent = self.labels, self._session.image, self._session.intent
-        if labels is None or image is None or intent is None or not self.isVisible():
+        labels, image, settings = self.labels, self._session.image, self._session.settings
+        if labels is None or image is None or settings is None or not self.isVisible():
             return
-        translated = translate_intent(intent, image, labels)
+        translated = translate_settings(settings, image, labels)
         if translated is None:
             return
         source = self._source_of(labels, translated.position, translated.displayed)
@@ -241,16 +241,16 @@ class LabelTablePanel(QWidget):
 
     def _follow_settings(self) -> None:
         """Select the label that is highlighted, which undo and redo change too."""
-        intent = self._session.intent
-        if intent is None or self.number >= len(intent.labels) or not self.isVisible():
+        settings = self._session.settings
+        if settings is None or self.number >= len(settings.labels) or not self.isVisible():
             return
-        settings = intent.labels[self.number]
-        if settings.selected in (None, settings.highlighted):
+        labels = settings.labels[self.number]
+        if labels.selected in (None, labels.highlighted):
             self.single.blockSignals(True)
-            self.single.setChecked(settings.selected is not None)
+            self.single.setChecked(labels.selected is not None)
             self.single.blockSignals(False)
-        if settings.highlighted != self.selected():
-            self._show_row(settings.highlighted)
+        if labels.highlighted != self.selected():
+            self._show_row(labels.highlighted)
 
     def _apply(self, value: int | None) -> None:
         single = value if self.single.isChecked() else None
@@ -270,10 +270,10 @@ class LabelTablePanel(QWidget):
 
     def _emit_position(self, labels: Image, position: tuple[float, ...]) -> None:
         """Emit the position in data coordinates of the displayed image."""
-        image, intent = self._session.image, self._session.intent
-        if image is None or intent is None:
+        image, settings = self._session.image, self._session.settings
+        if image is None or settings is None:
             return
-        result = list(intent.position)
+        result = list(settings.position)
         for axis, front in enumerate(match_axes(image, labels)):
             if front is not None and front != image.channel_axis:
                 factor, offset = level_map(image, labels, 0, front, axis)

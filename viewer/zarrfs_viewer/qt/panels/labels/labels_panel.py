@@ -151,20 +151,20 @@ class Labels(Panel):
 
     def show_all(self, on: bool) -> None:
         """Show or hide all label images."""
-        intent = self._session.intent
-        for number in range(len(intent.labels) if intent is not None else 0):
+        settings = self._session.settings
+        for number in range(len(settings.labels) if settings is not None else 0):
             self._session.change_labels(number, visible=on)
 
     def _show_images(self) -> None:
         """Show the settings of the label images of the session."""
-        intent = self._session.intent
-        if intent is None:
+        settings = self._session.settings
+        if settings is None:
             self.panel.show_labels((), ())
             return
         names = tuple(image.name or "labels" for image in self._session.label_images)
-        self.panel.show_labels(names, intent.labels)
+        self.panel.show_labels(names, settings.labels)
 
     def _show_settings(self) -> None:
-        intent = self._session.intent
-        if intent is not None:
-            self.panel.show_settings(intent.labels)
+        settings = self._session.settings
+        if settings is not None:
+            self.panel.show_settings(settings.labels)

@@ -128,8 +128,8 @@ class MeasurePanel(QWidget):
 
     def _show_axes(self) -> None:
         """Offer the axes along which the mean of a shape can be measured."""
-        image, intent = self._session.image, self._session.intent
-        axes = () if image is None or intent is None else profile_axes(image, intent)
+        image, settings = self._session.image, self._session.settings
+        axes = () if image is None or settings is None else profile_axes(image, settings)
         if image is not None and list(axes) != [self.axis.itemData(row) for row in range(self.axis.count())]:
             self.axis.clear()
             for axis in axes:
@@ -142,14 +142,14 @@ class MeasurePanel(QWidget):
         for button in (self.copy, self.save):
             button.setEnabled(bool(text))
 
-    def measure(self, shape: Shape | None, intent: DisplaySettings | None, level: int) -> None:
-        """Measure a shape on the plane of ``intent``. ``level`` is the displayed level. None clears the results."""
+    def measure(self, shape: Shape | None, settings: DisplaySettings | None, level: int) -> None:
+        """Measure a shape on the plane of ``settings``. ``level`` is the displayed level. None clears the results."""
         image = self._session.image
         self.plot.cancel()
-        if shape is None or intent is None or image is None:
+        if shape is None or settings is None or image is None:
             self.clear()
             return
-        self._arguments = shape, intent, level
+        self._arguments = shape, settings, level
         self._show_axes()
         if self.along.isChecked() and self.axis.count():
             self._measure_along()
@@ -157,14 +157,14 @@ class MeasurePanel(QWidget):
         self._along_measured, self._request = None, object()
         if shape.kind == "line":
             self._session.run_for_image(
-                with_pyqtgraph(lambda: line_profile(image, intent, shape.start, shape.end)),
-                lambda profile: self._show_profile(profile, intent),
+                with_pyqtgraph(lambda: line_profile(image, settings, shape.start, shape.end)),
+                lambda profile: self._show_profile(profile, settings),
                 "measure",
             )
             return
-        measured_level = level_for(image, intent, shape, level)
+        measured_level = level_for(image, settings, shape, level)
         self._session.run_for_image(
-            lambda: list(roi_statistics(image, intent, shape.roi(), measured_level)),
+            lambda: list(roi_statistics(image, settings, shape.roi(), measured_level)),
             lambda statistics: self._show_statistics(statistics, measured_level),
             "measure",
         )
@@ -174,14 +174,14 @@ class MeasurePanel(QWidget):
         image = self._session.image
         if self._arguments is None or image is None:
             return
-        shape, intent, level = self._arguments
+        shape, settings, level = self._arguments
         if not self.along.isChecked():
-            self.measure(shape, intent, level)
+            self.measure(shape, settings, level)
             return
         axis = self.axis.currentData()
-        position = tuple(value for number, value in enumerate(intent.position) if number != axis)
-        channels = tuple((one.index, one.component, one.field) for one in intent.channels)
-        measured = image.uid, shape, axis, intent.displayed, position, channels
+        position = tuple(value for number, value in enumerate(settings.position) if number != axis)
+        channels = tuple((one.index, one.component, one.field) for one in settings.channels)
+        measured = image.uid, shape, axis, settings.displayed, position, channels
         if measured == self._along_measured:
             return  # only the slice along the axis, or a colour, changed
         self._along_measured = measured
@@ -191,11 +191,11 @@ class MeasurePanel(QWidget):
 
         def show(result: tuple[Profile, int] | None) -> None:
             if result is not None and request is self._request:
-                self._show_profile(result[0], intent, result[1])
+                self._show_profile(result[0], settings, result[1])
 
         self._session.worker.submit(
             with_pyqtgraph(
-                lambda: axis_profile(image, intent, shape, axis, lambda: request is self._request)
+                lambda: axis_profile(image, settings, shape, axis, lambda: request is self._request)
             ),
             show,
             self._session.show_error,
@@ -203,7 +203,7 @@ class MeasurePanel(QWidget):
             low_priority=True,
         )
 
-    def _show_profile(self, profile: Profile, intent: DisplaySettings, level: int | None = None) -> None:
+    def _show_profile(self, profile: Profile, settings: DisplaySettings, level: int | None = None) -> None:
         """Draw a profile along a line, or along an axis if the measured pyramid level is given."""
         unit = short_unit(profile.unit) if profile.unit else "px"
         text = f"Line profile: {profile.distance[-1]:.6g} {unit}, {len(profile.distance)} samples"
@@ -216,9 +216,9 @@ class MeasurePanel(QWidget):
         text += _unreadable_text(max(profile.unreadable, default=0), len(profile.distance), kind)
         self.title.setText(plain_lines(text))
         self._set_csv(profile_csv(profile))
-        self.plot.call_when_created(lambda: self._draw(profile, intent, f"{quantity} [{unit}]"))
+        self.plot.call_when_created(lambda: self._draw(profile, settings, f"{quantity} [{unit}]"))
 
-    def _draw(self, profile: Profile, intent: DisplaySettings, label: str) -> None:
+    def _draw(self, profile: Profile, settings: DisplaySettings, label: str) -> None:
         plot = self.plot.plot()
         if plot.plotItem.legend is None:
             plot.showGrid(x=True, y=True, alpha=0.2)
@@ -228,7 +228,7 @@ class MeasurePanel(QWidget):
         image = self._session.image
         plot.setLabel("left", html_text(image.value_unit or "" if image is not None else "", MAX_NAME))
         for number, (name, values) in enumerate(zip(profile.channels, profile.values, strict=True)):
-            pen = import_module("pyqtgraph").mkPen(_color(intent, number, len(profile.channels)), width=1.5)
+            pen = import_module("pyqtgraph").mkPen(_color(settings, number, len(profile.channels)), width=1.5)
             plot.plot(profile.distance, values, pen=pen, name=html_text(name, MAX_NAME), connect="finite")
         self.stack.setCurrentWidget(self.plot)
         self.stack.show()
@@ -287,11 +287,11 @@ def _unreadable_text(unreadable: int, total: int, kind: str) -> str:
     return f"\n{unreadable:,} of {total:,} {kind} {lack}: their chunks cannot be read."
 
 
-def _color(intent: DisplaySettings, number: int, count: int) -> tuple[int, int, int]:
+def _color(settings: DisplaySettings, number: int, count: int) -> tuple[int, int, int]:
     """Return the brightest colour of a channel's colour map, or the colour of an RGB sample."""
-    if count != len(intent.channels):
+    if count != len(settings.channels):
         return [(230, 80, 80), (80, 200, 90), (90, 140, 255)][number % 3]
-    table = lookup(intent.channels[number].colormap)
+    table = lookup(settings.channels[number].colormap)
     red, green, blue = (int(part) for part in table[-1][:3])
     # Black, or white on a white background, would be invisible.
     return (150, 150, 160) if red == green == blue else (red, green, blue)

@@ -57,7 +57,7 @@ class Measurements(Panel):
         canvas.clicked.connect(self._pick)
         session.image_changed.connect(self._show_image)
         session.axes_changed.connect(self._show_plane)
-        session.intent_changed.connect(self._measure_again)
+        session.settings_changed.connect(self._measure_again)
 
     def actions(self) -> Sequence[ActionSpec]:
         menu = "&Measure"
@@ -133,20 +133,20 @@ class Measurements(Panel):
         """Measure a shape of the main pane, unless the user still drags it."""
         if finished:
             state = self._pane.pipeline.state
-            self.measure.measure(shape, self._pane.intent, 0 if state is None else state.level)
+            self.measure.measure(shape, self._pane.settings, 0 if state is None else state.level)
 
     def _measure_again(self) -> None:
         """Measure the shape and the regions again: the slice or a channel changed."""
-        if self._session.intent is not None and self._canvas.shape is not None:
+        if self._session.settings is not None and self._canvas.shape is not None:
             self._measure(self._canvas.shape, True)
         self.panel.measure()
 
     def _show_image(self) -> None:
         self.measure.clear()
         self._show_plane()
-        context, intent = self._context, self._session.intent
-        if intent is not None and context.tabs.currentWidget() is not self.measure:
-            only_labels = not intent.channels and intent.labels
+        context, settings = self._context, self._session.settings
+        if settings is not None and context.tabs.currentWidget() is not self.measure:
+            only_labels = not settings.channels and settings.labels
             context.tabs.setCurrentWidget(
                 context.find(Labels).panel if only_labels else context.find(Channels).panel
             )
@@ -165,7 +165,7 @@ class Measurements(Panel):
     def _show_plane(self) -> None:
         if self._canvas.shape is None:  # removed, because another image or other axes are displayed
             self.panel.select(None)
-        self.panel.show_plane(self._session.image, self._session.intent)
+        self.panel.show_plane(self._session.image, self._session.settings)
 
     def _draw(self) -> None:
         """Draw all regions except the selected one, which is the shape of the canvas."""

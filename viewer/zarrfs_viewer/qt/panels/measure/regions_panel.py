@@ -132,11 +132,11 @@ class RegionsPanel(QWidget):
             self.region_selected.emit(None)
         self._update()
 
-    def show_plane(self, image: Image | None, intent: DisplaySettings | None) -> None:
+    def show_plane(self, image: Image | None, settings: DisplaySettings | None) -> None:
         """Show the regions of the displayed plane of an image."""
         plane: PlaneKey | None = None
-        if image is not None and intent is not None:
-            row, column = intent.displayed
+        if image is not None and settings is not None:
+            row, column = settings.displayed
             plane = (
                 (image.axes[row].name, image.shape[row]),
                 (image.axes[column].name, image.shape[column]),
@@ -214,22 +214,22 @@ class RegionsPanel(QWidget):
 
     def measure(self) -> None:
         """Measure all regions on the displayed slice, unless they have been measured. Returns at once."""
-        image, intent, regions = self._session.image, self._session.intent, self.regions
-        if image is None or intent is None or not regions:
+        image, settings, regions = self._session.image, self._session.settings, self.regions
+        if image is None or settings is None or not regions:
             self._session.worker.cancel("regions")
             self._measured, self._statistics, self.text = None, [], ""
             return
         # Contrast and colours do not change the values.
-        channels = tuple((one.index, one.label, one.component, one.field) for one in intent.channels)
-        measured = (image.uid, intent.displayed, intent.position, intent.projection, channels, regions)
+        channels = tuple((one.index, one.label, one.component, one.field) for one in settings.channels)
+        measured = (image.uid, settings.displayed, settings.position, settings.projection, channels, regions)
         if measured == self._measured:
             return
         self._measured = measured
-        level = intent.level_lock or len(image.levels) - 1
+        level = settings.level_lock or len(image.levels) - 1
         position = [
-            (image.axes[axis].name, intent.position[axis])
+            (image.axes[axis].name, settings.position[axis])
             for axis in image.slider_axes
-            if axis not in intent.displayed
+            if axis not in settings.displayed
         ]
 
         def show(statistics: list[RegionStatistics]) -> None:
@@ -239,7 +239,7 @@ class RegionsPanel(QWidget):
 
         self._session.worker.cancel("regions")
         self._session.worker.submit(
-            lambda: [entry for region in regions for entry in measure_region(image, intent, region, level)],
+            lambda: [entry for region in regions for entry in measure_region(image, settings, region, level)],
             show,
             self._session.show_error,
             "regions",

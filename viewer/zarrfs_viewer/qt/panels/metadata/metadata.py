@@ -9,7 +9,7 @@ from PyQt6.QtCore import Qt, pyqtSignal
 
 import zarrfs
 from zarrfs.errors import ReadOnlyError
-from zarrfs_viewer.images.dataset import initial_intent
+from zarrfs_viewer.images.dataset import initial_settings
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.opening import open_with_labels
 from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
@@ -168,10 +168,10 @@ class Metadata(Panel):
         tab = self._tabs.currentWidget()
         session.show_image(image, overlays, notes, view)
         self._tabs.setCurrentWidget(tab)
-        if session.intent is not None:
+        if session.settings is not None:
             session.change(
                 with_edited_channels(
-                    session.intent, initial_intent(before).channels, initial_intent(image).channels
+                    session.settings, initial_settings(before).channels, initial_settings(image).channels
                 )
             )
 

@@ -72,7 +72,7 @@ class ExportDialog(QDialog):
     def __init__(
         self,
         image: Image,
-        intent: DisplaySettings,
+        settings: DisplaySettings,
         viewport: Viewport,
         level: int,
         shape: Shape | None,
@@ -80,20 +80,20 @@ class ExportDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         self.setWindowTitle("Export")
-        self._image, self._intent = image, intent
+        self._image, self._settings = image, settings
         self.part, self.level, self.format = QComboBox(), QComboBox(), QComboBox()
         self.content = QComboBox()
-        projected = is_projected(image, intent)
-        rows, columns = (image.shape[axis] for axis in intent.displayed)
+        projected = is_projected(image, settings)
+        rows, columns = (image.shape[axis] for axis in settings.displayed)
         if shape is not None and shape.kind != "line":
             self.part.addItem("Drawn region", shape.rect)
         self.part.addItem("Visible region", viewport.rect)
         self.part.addItem("Whole slice", (-0.5, -0.5, rows - 0.5, columns - 0.5))
         self.part.addItem("All slices, not projected" if projected else "All slices", None)
         if projected:
-            self.content.addItem(plain(f"As displayed: {projection_text(image, intent)}"), True)
+            self.content.addItem(plain(f"As displayed: {projection_text(image, settings)}"), True)
         self.content.addItem("The current slice", False)
-        self.ranges = _range_rows(image, intent)
+        self.ranges = _range_rows(image, settings)
         if self.ranges:
             self.content.addItem("A range of slices", "range")
         for number, entry in enumerate(image.levels):
@@ -143,7 +143,7 @@ class ExportDialog(QDialog):
             shape = self._image.levels[level].shape
             return ExportChoice(ExportRegion(self._image, level, tuple(slice(0, n) for n in shape)), form)
         content = self.content.currentData()
-        intent = self._intent if content is True else with_projection(self._intent, None)
+        settings = self._settings if content is True else with_projection(self._settings, None)
         ranges = None
         if content == "range":
             if form == "png":
@@ -151,8 +151,8 @@ class ExportDialog(QDialog):
                     "A PNG contains only one slice. Select another format, or save a movie."
                 )
             ranges = {axis: (float(a.value()), float(b.value())) for axis, (a, b) in self.ranges.items()}
-        region = ExportRegion.visible(self._image, intent, tuple(rect), level, ranges)
-        row, column = (region.shape[axis] for axis in self._intent.displayed)
+        region = ExportRegion.visible(self._image, settings, tuple(rect), level, ranges)
+        row, column = (region.shape[axis] for axis in self._settings.displayed)
         if form == "png" and row * column > MAX_PNG_PIXELS:
             raise UnsupportedError(
                 f"{row} x {column} pixels are too many for a PNG, which has at most {MAX_PNG_PIXELS:,}. Select a "
@@ -201,7 +201,7 @@ class Exporter(QObject):
         self._dialog: QProgressDialog | None = None
         self._progressed.connect(self._show_progress)
 
-    def ask(self, dialog: ExportDialog, intent: DisplaySettings) -> None:
+    def ask(self, dialog: ExportDialog, settings: DisplaySettings) -> None:
         """Run the dialog, ask for a file, and write the export to it."""
         if dialog.exec() != QDialog.DialogCode.Accepted:
             return
@@ -217,12 +217,12 @@ class Exporter(QObject):
             if file.exists():  # the user has not confirmed that this file is replaced
                 self._session.show_message(f"{file} exists; export to another name.", True)
                 return
-        self.write(choice, file, intent)
+        self.write(choice, file, settings)
 
-    def write(self, choice: ExportChoice, file: Path, intent: DisplaySettings) -> None:
+    def write(self, choice: ExportChoice, file: Path, settings: DisplaySettings) -> None:
         """Write an export to a file on a worker thread. Returns at once."""
         overlays = self._session.overlays
-        self.run(lambda progress: _write(choice, file, intent, overlays, progress), file)
+        self.run(lambda progress: _write(choice, file, settings, overlays, progress), file)
 
     def run(self, write: Callable[[Callable[[float], bool]], str | None], file: Path) -> None:
         """Call ``write`` on a worker thread with a function that reports its progress. Returns at once.
@@ -273,11 +273,11 @@ class Exporter(QObject):
             self._session.report_outcome(str(error), True)
 
 
-def _range_rows(image: Image, intent: DisplaySettings) -> dict[int, tuple[QSpinBox, QSpinBox]]:
+def _range_rows(image: Image, settings: DisplaySettings) -> dict[int, tuple[QSpinBox, QSpinBox]]:
     """Return boxes for the first and the last slice along each axis with a slider."""
     rows = {}
     for axis in image.slider_axes:
-        if axis not in intent.displayed and image.shape[axis] > 1:
+        if axis not in settings.displayed and image.shape[axis] > 1:
             rows[axis] = QSpinBox(), QSpinBox()
             for box, value in zip(rows[axis], (0, image.shape[axis] - 1), strict=True):
                 box.setRange(0, image.shape[axis] - 1)
@@ -285,14 +285,14 @@ def _range_rows(image: Image, intent: DisplaySettings) -> dict[int, tuple[QSpinB
     return rows
 
 
-def is_projected(image: Image, intent: DisplaySettings) -> bool:
+def is_projected(image: Image, settings: DisplaySettings) -> bool:
     """Return whether a projection of several slices is displayed."""
-    return plane_key(image, 0, intent).slab is not None
+    return plane_key(image, 0, settings).slab is not None
 
 
-def projection_text(image: Image, intent: DisplaySettings) -> str:
+def projection_text(image: Image, settings: DisplaySettings) -> str:
     """Return the displayed projection as text, such as ``maximum of 10 slices along z``."""
-    slab = plane_key(image, 0, intent).slab
+    slab = plane_key(image, 0, settings).slab
     if slab is None:
         return "a single slice"
     mode = "maximum" if slab.mode == "max" else "mean"
@@ -308,17 +308,17 @@ def file_name(name: str) -> str:
 def _write(
     choice: ExportChoice,
     file: Path,
-    intent: DisplaySettings,
+    settings: DisplaySettings,
     overlays: tuple[Image, ...],
     progress: Callable[[float], bool],
 ) -> None:
     """Write an export. Blocks. Raises ZarrError, or Cancelled if ``progress`` returns False."""
     if choice.format == "png":
-        shown = intent if choice.region.slab is not None else with_projection(intent, None)
+        shown = settings if choice.region.slab is not None else with_projection(settings, None)
         write_png(file, render_region(choice.region, shown, overlays))
     elif choice.format == "tiff":
-        export_tiff(choice.region, file, progress, intent.channels)
+        export_tiff(choice.region, file, progress, settings.channels)
     elif choice.format == "npy":
         export_npy(choice.region, file, progress)
     else:
-        export_ome_zarr(choice.region, file, progress, intent.channels)
+        export_ome_zarr(choice.region, file, progress, settings.channels)

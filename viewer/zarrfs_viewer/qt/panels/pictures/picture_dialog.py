@@ -46,15 +46,15 @@ class PictureDialog(QDialog):
     def __init__(
         self,
         image: Image,
-        intent: DisplaySettings,
+        settings: DisplaySettings,
         viewport: Viewport,
         movie: bool = False,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self.setWindowTitle("Movie" if movie else "Picture")
-        self._image, self._intent = image, intent
-        rows, columns = (image.shape[axis] for axis in intent.displayed)
+        self._image, self._settings = image, settings
+        rows, columns = (image.shape[axis] for axis in settings.displayed)
         self._cropped = viewport = cropped(viewport, rows, columns)
         self.part = QComboBox()
         self.part.addItem("Visible region", "visible")
@@ -86,7 +86,7 @@ class PictureDialog(QDialog):
 
     def _add_movie_rows(self, form: QFormLayout) -> None:
         self.axis, self.format = QComboBox(), QComboBox()
-        for axis in movie_axes(self._image, self._intent):
+        for axis in movie_axes(self._image, self._settings):
             self.axis.addItem(plain_name(self._image.axes[axis].name or f"axis {axis}"), axis)
         self.first, self.last, self.step = (_number_box(0, 0, 0) for _ in range(3))
         self.rate = NumberBox()
@@ -125,8 +125,8 @@ class PictureDialog(QDialog):
             factor = width / current.width
             height = min(max(1, round(current.height * factor)), MAX_HEIGHT)
             return replace(current, width=width, height=height, zoom=current.zoom * factor)
-        rows, columns = (self._image.shape[axis] for axis in self._intent.displayed)
-        aspect = pixel_aspect(self._image, self._intent.displayed)
+        rows, columns = (self._image.shape[axis] for axis in self._settings.displayed)
+        aspect = pixel_aspect(self._image, self._settings.displayed)
         ratio = rows * aspect / columns
         height = min(max(1, round(width / ratio if current.turns % 2 else width * ratio)), MAX_HEIGHT)
         return fit(width, height, rows, columns, aspect, 0.0, current.turns, current.mirrored)
@@ -151,9 +151,11 @@ class PictureDialog(QDialog):
         self.summary.setText(plain(text))
 
 
-def movie_axes(image: Image, intent: DisplaySettings) -> tuple[int, ...]:
+def movie_axes(image: Image, settings: DisplaySettings) -> tuple[int, ...]:
     """Return the axes along which a movie is possible: those with a slider and more than one slice."""
-    return tuple(axis for axis in image.slider_axes if axis not in intent.displayed and image.shape[axis] > 1)
+    return tuple(
+        axis for axis in image.slider_axes if axis not in settings.displayed and image.shape[axis] > 1
+    )
 
 
 def _number_box(low: int, high: int, value: int, suffix: str = "") -> QSpinBox:

@@ -100,16 +100,16 @@ class PictureActions(Panel):
 
     def ask_export(self) -> None:
         """Ask for the part and format to export, and export it."""
-        image, intent = self._session.image, self._session.intent
-        if image is None or intent is None:
+        image, settings = self._session.image, self._session.settings
+        if image is None or settings is None:
             self._session.show_message(NO_IMAGE)
             return
         pane = self._panes.main
         state = pane.pipeline.state
         level = state.level if state is not None and state.image is image else 0
         canvas = pane.canvas
-        dialog = ExportDialog(image, intent, canvas.viewport, level, canvas.shape, self._parent)
-        self.exporter.ask(dialog, intent)
+        dialog = ExportDialog(image, settings, canvas.viewport, level, canvas.shape, self._parent)
+        self.exporter.ask(dialog, settings)
 
     def ask_screenshot(self) -> None:
         """Ask for a file and write the panes to it as they are drawn."""
@@ -121,14 +121,14 @@ class PictureActions(Panel):
 
     def copy(self) -> None:
         """Copy the picture to the clipboard as it is displayed, with the scale bar if it is enabled."""
-        image, intent = self._session.image, self._session.intent
-        if image is None or intent is None:
+        image, settings = self._session.image, self._session.settings
+        if image is None or settings is None:
             self._session.show_message(NO_IMAGE)
             return
         canvas, overlays = self._panes.main.canvas, self._session.overlays
         viewport, with_bar = canvas.viewport, canvas.layers.show_scale_bar
         self._session.run_in_worker(
-            lambda: _draw(image, intent, viewport, overlays, with_bar), self._put_on_clipboard, "picture"
+            lambda: _draw(image, settings, viewport, overlays, with_bar), self._put_on_clipboard, "picture"
         )
 
     def _put_on_clipboard(self, drawn: Drawn) -> None:
@@ -165,14 +165,14 @@ class PictureActions(Panel):
 
     def dialog(self, movie: bool) -> PictureDialog | None:
         """Return the dialog for the displayed image. Without an image or slices, shows a message and returns None."""
-        image, intent = self._session.image, self._session.intent
-        if image is None or intent is None:
+        image, settings = self._session.image, self._session.settings
+        if image is None or settings is None:
             self._session.show_message(NO_IMAGE)
             return None
-        if movie and not movie_axes(image, intent):
+        if movie and not movie_axes(image, settings):
             self._session.show_message("The image has only one slice: there is no axis for a movie.")
             return None
-        return PictureDialog(image, intent, self._panes.main.canvas.viewport, movie, self._parent)
+        return PictureDialog(image, settings, self._panes.main.canvas.viewport, movie, self._parent)
 
     def _name(self, suffix: str) -> str:
         image = self._session.image
@@ -193,22 +193,22 @@ class PictureActions(Panel):
 
     def _drawing(self, viewport: Viewport, with_bar: bool, axis: int | None = None) -> Draw | None:
         """Return a function that draws the slice at a position of an axis. Call the function on a worker thread."""
-        image, intent, overlays = self._session.image, self._session.intent, self._session.overlays
-        if image is None or intent is None:
+        image, settings, overlays = self._session.image, self._session.settings, self._session.overlays
+        if image is None or settings is None:
             return None
 
         def draw(position: int | None) -> Drawn:
             if axis is None or position is None:
-                return _draw(image, intent, viewport, overlays, with_bar)
-            return _draw(image, with_position(intent, axis, position), viewport, overlays, with_bar)
+                return _draw(image, settings, viewport, overlays, with_bar)
+            return _draw(image, with_position(settings, axis, position), viewport, overlays, with_bar)
 
         return draw
 
 
 def _draw(
-    image: Image, intent: DisplaySettings, viewport: Viewport, overlays: tuple[Image, ...], with_bar: bool
+    image: Image, settings: DisplaySettings, viewport: Viewport, overlays: tuple[Image, ...], with_bar: bool
 ) -> Drawn:
-    frame = render_view(image, intent, viewport, overlays, skip_corrupt=True)
+    frame = render_view(image, settings, viewport, overlays, skip_corrupt=True)
     return draw_picture(frame, with_bar), frame.errors[0].message if frame.errors else ""
 
 

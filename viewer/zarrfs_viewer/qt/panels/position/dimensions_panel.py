@@ -116,7 +116,7 @@ class DimensionsPanel(QWidget):
 
     # -- display -----------------------------------------------------------------------------------------------
 
-    def show_image(self, image: Image | None, intent: DisplaySettings | None) -> None:
+    def show_image(self, image: Image | None, settings: DisplaySettings | None) -> None:
         """Create a row for each axis that is not displayed and has more than one element."""
         self.stop()
         while self._grid.count():
@@ -129,10 +129,10 @@ class DimensionsPanel(QWidget):
             widgets.clear()
         self._image = image
         self._level = 0
-        if image is not None and intent is not None:
+        if image is not None and settings is not None:
             for axis in image.slider_axes:
-                if axis not in intent.displayed and image.shape[axis] > 1:
-                    self._add_axis(image, axis, round(intent.position[axis]))
+                if axis not in settings.displayed and image.shape[axis] > 1:
+                    self._add_axis(image, axis, round(settings.position[axis]))
         self.axis.clear()
         for axis in self._sliders:
             self.axis.addItem("" if image is None else plain_name(f"along {image.axes[axis].name}"), axis)
@@ -140,8 +140,8 @@ class DimensionsPanel(QWidget):
             # Most stacks have the axes t, c, z, y, x: the last slider is z.
             self.axis.setCurrentIndex(self.axis.count() - 1)
         self.slab.setVisible(bool(self._sliders))
-        if intent is not None:
-            self.show_slab(intent.projection)
+        if settings is not None:
+            self.show_slab(settings.projection)
 
     def focus_order(self) -> tuple[QWidget, ...]:
         """Return the widgets in the order of the Tab key: the rows from above."""

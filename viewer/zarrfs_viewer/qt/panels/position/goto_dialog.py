@@ -24,7 +24,7 @@ class GoToDialog(QDialog):
     def __init__(
         self,
         image: Image,
-        intent: DisplaySettings,
+        settings: DisplaySettings,
         center: tuple[float, float],
         parent: QWidget | None = None,
     ) -> None:
@@ -32,8 +32,8 @@ class GoToDialog(QDialog):
         self.setWindowTitle("Go to coordinate")
         self.setMinimumWidth(MIN_WIDTH)
         self._image = image
-        self._position = list(intent.position)
-        for axis, value in zip(intent.displayed, center, strict=True):
+        self._position = list(settings.position)
+        for axis, value in zip(settings.displayed, center, strict=True):
             self._position[axis] = min(max(value, 0.0), image.shape[axis] - 1.0)
         self.unit = QComboBox()
         self.unit.setAccessibleName("Unit of the coordinates")

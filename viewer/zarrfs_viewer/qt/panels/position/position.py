@@ -109,66 +109,66 @@ class Position(Panel):
         self.dimensions.stop()
 
     def _show_axes(self) -> None:
-        self.dimensions.show_image(self._session.image, self._session.intent)
+        self.dimensions.show_image(self._session.image, self._session.settings)
         set_tab_order(self._panes.main.canvas, *self.dimensions.focus_order())
 
     def _show_position(self) -> None:
-        if self._session.intent is not None:
-            self.dimensions.show_position(self._session.intent.position)
+        if self._session.settings is not None:
+            self.dimensions.show_position(self._session.settings.position)
 
     def _show_projection(self) -> None:
-        if self._session.intent is not None:
-            self.dimensions.show_slab(self._session.intent.projection)
+        if self._session.settings is not None:
+            self.dimensions.show_slab(self._session.settings.projection)
 
     def _show_frame(self, frame: Frame) -> None:
         self.dimensions.show_level(frame.state.level)
 
     def set_position(self, axis: int, value: float) -> None:
         """Show another slice along an axis."""
-        if self._session.intent is not None:
-            self._session.change(with_position(self._session.intent, axis, value))
+        if self._session.settings is not None:
+            self._session.change(with_position(self._session.settings, axis, value))
 
     def set_projection(self, projection: Any) -> None:
         """Show a projection of a slab; None shows a single slice."""
-        if self._session.intent is not None:
-            self._session.change(with_projection(self._session.intent, projection))
+        if self._session.settings is not None:
+            self._session.change(with_projection(self._session.settings, projection))
 
     def show_next_axes(self) -> None:
         """Display the next pair of axes: XY, XZ, YZ."""
-        image, intent = self._session.image, self._session.intent
-        if image is None or intent is None:
+        image, settings = self._session.image, self._session.settings
+        if image is None or settings is None:
             return
         axes = image.slider_axes
         pairs = [(a, b) for i, a in enumerate(axes) for b in axes[i + 1 :]]
         if len(pairs) > 1:
-            current = pairs.index(intent.displayed) if intent.displayed in pairs else 0
-            self._session.change(with_displayed(intent, *pairs[(current - 1) % len(pairs)]))
+            current = pairs.index(settings.displayed) if settings.displayed in pairs else 0
+            self._session.change(with_displayed(settings, *pairs[(current - 1) % len(pairs)]))
 
     def ask_position(self) -> None:
         """Ask for a coordinate, and show it: its slice, with the position in the middle of the canvas."""
-        image, intent = self._session.image, self._session.intent
-        if image is None or intent is None:
+        image, settings = self._session.image, self._session.settings
+        if image is None or settings is None:
             self._session.show_message(NO_IMAGE)
             return
-        dialog = GoToDialog(image, intent, self._panes.main.canvas.viewport.center, self._context.window)
+        dialog = GoToDialog(image, settings, self._panes.main.canvas.viewport.center, self._context.window)
         if dialog.exec():
             self.go_to(dialog.position())
 
     def go_to(self, position: tuple[float, ...]) -> None:
         """Show a position, given in data coordinates, in the middle of the canvas."""
-        intent = self._session.intent
-        if intent is None:
+        settings = self._session.settings
+        if settings is None:
             return
-        center = position[intent.displayed[0]], position[intent.displayed[1]]
+        center = position[settings.displayed[0]], position[settings.displayed[1]]
         for axis, value in enumerate(position):
-            intent = with_position(intent, axis, value)
-        self._session.change(intent)
+            settings = with_position(settings, axis, value)
+        self._session.change(settings)
         canvas = self._panes.main.canvas
         canvas.set_viewport(replace(canvas.viewport, center=center))
 
     def is_slice_drawn(self) -> bool:
         """Return whether the current slice is displayed. Playback waits for it."""
-        frame, intent = self._panes.main.canvas.frame, self._session.intent
-        if frame is None or intent is None:
+        frame, settings = self._panes.main.canvas.frame, self._session.settings
+        if frame is None or settings is None:
             return False
-        return frame.finished and frame.state.intent.position == intent.position
+        return frame.finished and frame.state.settings.position == settings.position

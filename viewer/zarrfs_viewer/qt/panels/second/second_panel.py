@@ -61,7 +61,7 @@ class SecondPanel(QWidget):
         self.channels.auto.connect(second.auto_contrast)
         self.channels.histogram_requested.connect(self._load_histogram)
         second.image_changed.connect(self._show_image)
-        second.intent_changed.connect(self._show_intent)
+        second.settings_changed.connect(self._show_settings)
         second.arranged.connect(self._show_arrangement)
 
     def _choose_arrangement(self) -> None:
@@ -80,27 +80,27 @@ class SecondPanel(QWidget):
         self.opacity.setEnabled(self._second.arrangement != "beside")
 
     def _show_image(self) -> None:
-        image, intent = self._second.image, self._second.intent
-        if image is None or intent is None:
+        image, settings = self._second.image, self._second.settings
+        if image is None or settings is None:
             self.channels.show_channels((), "u", False)
             return
         self.title.setText(plain_name(image.name or image.path))
         self.channels.show_channels(
-            intent.channels, image.dtype.kind, image.rgb_axis is not None, image.value_unit
+            settings.channels, image.dtype.kind, image.rgb_axis is not None, image.value_unit
         )
-        self._show_intent()
+        self._show_settings()
 
-    def _show_intent(self) -> None:
-        if self._second.intent is not None:
-            self.channels.show_settings(self._second.intent.channels)
+    def _show_settings(self) -> None:
+        if self._second.settings is not None:
+            self.channels.show_settings(self._second.settings.channels)
 
     def _load_histogram(self, number: int, volume: bool) -> None:
-        image, intent = self._second.image, self._second.displayed_intent()
-        if image is None or intent is None or image.rgb_axis is not None:
+        image, settings = self._second.image, self._second.displayed_settings()
+        if image is None or settings is None or image.rgb_axis is not None:
             return
         self._session.worker.cancel("second histogram")
         self._session.worker.submit(
-            lambda: histogram(channel_values(image, intent.channels[number], intent, volume)),
+            lambda: histogram(channel_values(image, settings.channels[number], settings, volume)),
             lambda result: (
                 self.channels.show_histogram(number, result) if self._second.image is image else None
             ),

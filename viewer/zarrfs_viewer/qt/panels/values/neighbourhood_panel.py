@@ -85,7 +85,7 @@ class NeighbourhoodPanel(QWidget):
         layout.setContentsMargins(4, 4, 4, 4)
         layout.addWidget(self.title)
         layout.addWidget(self.table, 1)
-        session.intent_changed.connect(self._update)
+        session.settings_changed.connect(self._update)
         session.image_changed.connect(self._forget)
 
     def point(self, position: tuple[float, float] | None) -> None:
@@ -105,8 +105,8 @@ class NeighbourhoodPanel(QWidget):
             self._timer.start()
 
     def _read(self) -> None:
-        image, intent, point = self._session.image, self._session.intent, self._point
-        if image is None or intent is None or point is None:
+        image, settings, point = self._session.image, self._session.settings, self._point
+        if image is None or settings is None or point is None:
             return
         if self._is_reading:
             self._timer.start()  # the store is slow: the newest point is read when the running read has completed
@@ -123,7 +123,10 @@ class NeighbourhoodPanel(QWidget):
             self.title.setText(plain_lines(f"The values cannot be read: {error}"))
 
         self._session.worker.submit(
-            lambda: read_neighbourhood(image, intent, *point, (ROWS, COLUMNS)), done, failed, "neighbourhood"
+            lambda: read_neighbourhood(image, settings, *point, (ROWS, COLUMNS)),
+            done,
+            failed,
+            "neighbourhood",
         )
 
     def show_values(self, found: Neighbourhood) -> None:
