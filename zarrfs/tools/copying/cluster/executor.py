@@ -125,9 +125,11 @@ class ClusterExecutor:
 
         def submit(batch: Sequence[T]) -> Future:
             arguments = self.session, job, payload, batch, on_result is not None
-            return self.client.submit(
-                run_batch, *arguments, key=f"zarrfs-{secrets.token_hex(8)}", pure=False, retries=RETRIES
-            )
+            key = f"zarrfs-{secrets.token_hex(8)}"
+            try:
+                return self.client.submit(run_batch, *arguments, key=key, pure=False, retries=RETRIES)
+            except (OSError, RuntimeError):  # the client has been closed, because the scheduler was lost
+                raise self._lost_error() from None
 
         with deferred_interrupt() as interrupted:
             try:
