@@ -455,6 +455,9 @@ def test_a_lost_scheduler_is_an_error_and_the_verification_is_resumed(
 ) -> None:
     report_file = tmp_path / "report.jsonl"
     monkeypatch.setattr(distributed, "Client", ImpatientClient)
+    monkeypatch.setattr(
+        checks, "WORKER_TIMEOUT_SECONDS", TIMEOUT
+    )  # the worker starts slowly on a busy machine
     with (
         scheduler(tmp_path / "scheduler.log") as (address, process),
         worker(address, tmp_path / "worker.log"),
