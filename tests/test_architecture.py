@@ -90,6 +90,7 @@ ORDER = (
     # The engine.
     "zarrfs.engine",
     "zarrfs.engine.json_checks",
+    "zarrfs.engine.json_memory",
     "zarrfs.engine.counters",
     "zarrfs.engine.read_limits",
     "zarrfs.engine.parallel",

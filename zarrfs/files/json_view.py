@@ -8,72 +8,48 @@ from typing import Any, ClassVar, NamedTuple
 
 from zarrfs.engine.group.group import Group
 from zarrfs.engine.hierarchy.summary import array_metadata_summary, group_metadata_summary, json_safe
+from zarrfs.engine.json_memory import json_memory_nbytes
 from zarrfs.files.content.content import BytesSegment, VirtualFileContent
-from zarrfs.files.json_memory import json_memory_nbytes
-from zarrfs.files.result_cache import ResultCache
 from zarrfs.files.view import PresentedArray, View
 
-__all__ = ["JsonLayout", "JsonView", "group_json"]
+__all__ = ["JsonSize", "JsonView", "group_json"]
 
 MAX_FRAGMENT_NBYTES = 256 << 10
 """A value that occupies at most this many bytes of memory is encoded in one call."""
 
 NUMBER_TYPES = frozenset((int, float, bool, type(None)))
 
-SCALAR_TYPES = frozenset((str, int, bool, type(None)))
-
 MAX_FRAGMENT_ENTRIES = 1000
 """The maximum number of entries of a long list that are encoded in one call."""
-
-MAX_SMALL_NBYTES = 64 << 10
-"""Documents whose parts occupy at most this much memory are composed of the texts of the parts."""
-
-MAX_LAYOUTS = 64
 
 MAX_INDENTED_NBYTES = 2 << 20
 """A document that occupies more bytes of memory is not indented."""
 
-
-NAME, PART = "\x01", "\x02"
-"""In place of the name of an array, and of a part of the text. JSON text contains no other control characters than
-line breaks.
-"""
+INDENT = 2
+"""The number of spaces by which a value is indented more than the object that contains it."""
 
 
-class JsonLayout(NamedTuple):
-    """The JSON text of the metadata of arrays that differ in their names and attributes only.
-
-    Text that many arrays share is composed once: indented text is expensive.
+class JsonSize(NamedTuple):
+    """The size of the text of arrays that differ in their names and attributes only. The text is indented.
 
     Attributes:
-        unsupported_reasons: by suffix, the reasons why views are not available. The reference keeps their identity, by
-            which a layout is found.
-        summary: the texts of the properties. Their identity belongs to the layout as well.
-        parts: the texts before the path, between the path and the attributes, and after these, with ``NAME`` in place
-            of the name without the final quotation mark.
+        fixed_nbytes: the size without the path, the names and the attributes.
+        name_count: how often the text contains the name of the array.
     """
 
-    unsupported_reasons: Mapping[str, str | None]
-    summary: dict[str, str]
-    parts: tuple[str, str, str]
+    fixed_nbytes: int
+    name_count: int
 
-    def text(self, path: str, name: str, attributes: Mapping[str, Any]) -> str | None:
-        """Return the text, in ASCII, of the array at a path (``/a/b``), named ``name`` in the mount.
-
-        None for large attributes, whose text is composed in another way.
-        """
-        if json_memory_nbytes(attributes, MAX_SMALL_NBYTES) > MAX_SMALL_NBYTES:
-            return None
-        before, between, after = self.parts
-        return "".join(
-            (
-                before,
-                json.dumps(path),
-                between,
-                _attributes_text(attributes),
-                # The text of a name contains no control character.
-                after.replace(NAME, json.dumps(name)[:-1]),
-            )
+    def nbytes(self, path: str, name: str, attributes: Mapping[str, Any]) -> int:
+        """Return the size for the array at a path (``/a/b``), named ``name`` in the mount."""
+        text = _encode(attributes, INDENT)
+        # The attributes are a value of an object.
+        attributes_nbytes = len(text) + INDENT * text.count("\n")
+        return (
+            self.fixed_nbytes
+            + len(json.dumps(path))
+            + self.name_count * len(json.dumps(name))
+            + attributes_nbytes
         )
 
 
@@ -88,8 +64,6 @@ class JsonView(View):
         it can.
         """
         self._unsupported_reasons = unsupported_reasons
-        self._summaries = ResultCache(_summary_texts)
-        self._layouts: dict[tuple[int, int], JsonLayout] = {}
 
     def unsupported_reason(self, presented: PresentedArray) -> str | None:
         return None
@@ -97,96 +71,27 @@ class JsonView(View):
     def content(self, presented: PresentedArray) -> VirtualFileContent:
         array, name = presented.array, presented.name
         unsupported_reasons = self._unsupported_reasons(presented)
-        attributes = array.attrs.asdict()
-        layout = self._layout(presented, unsupported_reasons)
-        text = None if layout is None else layout.text(array.name, name, attributes)
-        if text is not None:
-            return VirtualFileContent([BytesSegment(text.encode("ascii"))])
         document = {
             **array_metadata_summary(array),
-            "attributes": attributes,
+            "attributes": array.attrs.asdict(),
             "views": [name + suffix for suffix, reason in unsupported_reasons.items() if reason is None],
             "not_available": {
-                name + suffix: _reason(suffix, reason)
+                name + suffix: f"the array cannot be presented as {suffix}: {reason}"
                 for suffix, reason in unsupported_reasons.items()
                 if reason is not None
             },
         }
         return VirtualFileContent([BytesSegment(_encode_document(document))])
 
-    def layout(self, presented: PresentedArray) -> JsonLayout | None:
-        """Return the layout of the text for an array and all arrays with the same ``shared_key``.
+    def size(self, presented: PresentedArray) -> JsonSize:
+        """Return the size for an array and all arrays that differ in their names and attributes only.
 
-        None if its metadata are large. Raises StoreError if the metadata of a group cannot be read.
+        Its document must be small enough to be indented. Raises StoreError if the metadata of a group cannot be read.
         """
-        return self._layout(presented, self._unsupported_reasons(presented))
-
-    def _layout(
-        self, presented: PresentedArray, unsupported_reasons: Mapping[str, str | None]
-    ) -> JsonLayout | None:
-        summary = self._summaries.get(presented)
-        if summary is None:
-            return None
-        key = id(unsupported_reasons), id(summary)
-        found = self._layouts.get(key)
-        if found is not None:
-            return found
-        stem = f"    {NAME}"
-        views = [
-            f"{stem}{json.dumps(suffix)[1:]}"
-            for suffix, reason in unsupported_reasons.items()
-            if reason is None
-        ]
-        not_available = [
-            f"{stem}{json.dumps(suffix)[1:]}: {json.dumps(_reason(suffix, reason))}"
-            for suffix, reason in unsupported_reasons.items()
-            if reason is not None
-        ]
-        items = {
-            **summary,
-            "path": PART,
-            "attributes": PART,
-            "views": _joined("[", views, "]"),
-            "not_available": _joined("{", not_available, "}"),
-        }
-        text = ",\n".join([f'  "{key}": {item}' for key, item in items.items()])
-        before, between, after = f"{{\n{text}\n}}\n".split(PART)
-        layout = JsonLayout(unsupported_reasons, summary, (before, between, after))
-        if len(self._layouts) >= MAX_LAYOUTS:
-            self._layouts.clear()
-        self._layouts[key] = layout
-        return layout
-
-
-def _reason(suffix: str, reason: str) -> str:
-    return f"the array cannot be presented as {suffix}: {reason}"
-
-
-def _joined(opening: str, lines: list[str], closing: str) -> str:
-    text = ",\n".join(lines)
-    return f"{opening}\n{text}\n  {closing}" if lines else opening + closing
-
-
-def _summary_texts(presented: PresentedArray) -> dict[str, str] | None:
-    """Return the properties of an array as JSON texts, None for a large document."""
-    summary = array_metadata_summary(presented.array)
-    if json_memory_nbytes(summary, MAX_SMALL_NBYTES) > MAX_SMALL_NBYTES:
-        return None
-    return {key: _indented(value) for key, value in summary.items()}
-
-
-def _attributes_text(attributes: Mapping[str, Any]) -> str:
-    """Return the JSON text of attributes, a value of an object."""
-    if all(type(value) in SCALAR_TYPES for value in attributes.values()):
-        # The encoder of the standard library is slow if it indents.
-        lines = [f"    {json.dumps(key)}: {json.dumps(value)}" for key, value in attributes.items()]
-        return _joined("{", lines, "}")
-    return _indented(attributes)
-
-
-def _indented(value: Any) -> str:
-    """Return the JSON text of a value of an object."""
-    return _encode(value, 2).replace("\n", "\n  ")
+        array, name = presented.array, presented.name
+        name_count = len(self._unsupported_reasons(presented))
+        without = JsonSize(0, name_count).nbytes(array.name, name, array.attrs.asdict())
+        return JsonSize(self.content(presented).size - without, name_count)
 
 
 def group_json(group: Group) -> bytes:
@@ -196,7 +101,7 @@ def group_json(group: Group) -> bytes:
 
 def _encode_document(value: dict[str, Any]) -> bytes:
     if json_memory_nbytes(value, MAX_INDENTED_NBYTES) <= MAX_INDENTED_NBYTES:
-        return (_encode(value, 2) + "\n").encode("ascii")
+        return (_encode(value, INDENT) + "\n").encode("ascii")
     # Indentation would multiply the size of a large, deeply nested document.
     text = bytearray()
     for fragment in _encode_fragments(value):

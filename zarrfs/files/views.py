@@ -52,6 +52,7 @@ __all__ = [
     "make_content",
     "overlapping_suffixes",
     "unsupported_reason",
+    "view_endings",
     "views_of_name",
 ]
 
@@ -169,6 +170,12 @@ def overlapping_suffixes() -> frozenset[str]:
     return frozenset(
         one for one in suffixes if any(one != other and one.endswith(other) for other in suffixes)
     )
+
+
+@cache
+def view_endings() -> frozenset[str]:
+    """Return the last parts of the suffixes of all views, with the dot: ``.tif`` for ``.ome.tif``."""
+    return frozenset(f".{view.suffix.rpartition('.')[2]}" for view in all_kinds())
 
 
 @cache

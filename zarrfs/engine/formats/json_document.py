@@ -40,7 +40,6 @@ __all__ = [
     "parse_shared",
     "read_document",
     "read_object",
-    "reject_duplicates",
     "write_object",
 ]
 
@@ -163,23 +162,22 @@ def parse_json(data: Buffer, where: str, limit: int | None = None, share: bool =
             f"{where}: expected a JSON document, found an empty one; the file may have been truncated"
         )
 
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        # Most of the time of large documents is spent here.
-        result = dict(pairs)
-        return result if len(result) == len(pairs) else reject_duplicates(pairs, where)
-
     try:
         text = raw.decode("utf-8-sig")
         shortened = shorten(text) if share else None
         if shortened is not None and sum(_depth(part.encode()) for part in shortened) <= MAX_DEPTH:
             # An error is raised again below, with its position in the document.
             with suppress(ValueError, RecursionError):
-                return parse_shortened(shortened, unique)
+                return parse_shortened(shortened, _unique)
         depth = _depth(raw)
         if depth > MAX_DEPTH:
             raise MetadataError(f"{where}: nested {depth} levels deep; the maximum is {MAX_DEPTH}")
-        return json.loads(text, object_pairs_hook=unique)
-    except MetadataError:  # raised by the hook; a ValueError too
+        return _decoder.decode(text)
+    except _DuplicateKeyError as error:
+        raise MetadataError(
+            f'{where}: the key "{error.args[0]}" occurs twice in one object; remove one'
+        ) from None
+    except MetadataError:
         raise
     except UnicodeDecodeError as error:
         raise MetadataError(
@@ -194,14 +192,21 @@ def parse_json(data: Buffer, where: str, limit: int | None = None, share: bool =
         raise MetadataError(f"{where}: the document cannot be read: {error}") from error
 
 
-def reject_duplicates(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
-    """Return a JSON object. Raises MetadataError if a key occurs twice."""
+class _DuplicateKeyError(Exception):
+    """A key occurs twice in an object. The argument is the key."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object. Raises _DuplicateKeyError if a key occurs twice."""
+    # Most of the time of large documents is spent here.
     result = dict(pairs)
     if len(result) != len(pairs):
         names = [name for name, _ in pairs]
-        duplicate = next(name for name in result if names.count(name) > 1)
-        raise MetadataError(f'{where}: the key "{duplicate}" occurs twice in one object; remove one')
+        raise _DuplicateKeyError(next(name for name in result if names.count(name) > 1))
     return result
+
+
+_decoder = json.JSONDecoder(object_pairs_hook=_unique)
 
 
 def _depth(raw: bytes) -> int:

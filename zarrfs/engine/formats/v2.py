@@ -12,7 +12,11 @@ from zarrfs.engine.dtypes import ELEMENT_TYPES, DataType
 from zarrfs.engine.formats.array_templates import ArrayTemplates
 from zarrfs.engine.formats.base import Format, NodeKind
 from zarrfs.engine.formats.consolidated import Consolidated, documents_by_path
-from zarrfs.engine.formats.dimension_names import attributes_with_names, dimension_names_from_attributes
+from zarrfs.engine.formats.dimension_names import (
+    DIMENSIONS,
+    attributes_with_names,
+    dimension_names_from_attributes,
+)
 from zarrfs.engine.formats.features import FormatFeatures
 from zarrfs.engine.formats.json_document import (
     MAX_NODE_DOCUMENT,
@@ -25,7 +29,6 @@ from zarrfs.engine.formats.json_document import (
 )
 from zarrfs.engine.formats.paths import join, paths_above
 from zarrfs.engine.formats.v2_arrays import array_document, check_units, check_version, parse_array
-from zarrfs.engine.formats.v2_templates import V2Templates
 from zarrfs.engine.json_checks import expect_object
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.stores.base import Buffer, Store
@@ -38,19 +41,15 @@ GROUP_KEY = ".zgroup"
 ATTRIBUTES_KEY = ".zattrs"
 CONSOLIDATED_KEY = ".zmetadata"
 
-_stored_templates = V2Templates()
-"""Templates of the arrays that have documents of their own."""
-
 
 def array_template(data: Buffer, attributes: Buffer | None) -> tuple[ArraySpec, Mapping[str, Any]] | None:
-    """Return the template of an array that the bytes of a ``.zarray`` match, and the attributes of a ``.zattrs``."""
-    return _stored_templates.match(data, attributes)
+    """Return the template of an array that the bytes of a ``.zarray`` and a ``.zattrs`` match, and the attributes.
 
-
-def _cached_or_parsed(data: Buffer, where: str, limit: int) -> tuple[bytes, dict[str, Any] | None]:
-    """Return the bytes of a ``.zarray``, and its value if it has to be interpreted."""
-    raw = bytes(data)
-    return raw, None if _stored_templates.is_cached(raw) else parse_object(raw, where, limit)
+    None if no such array has been interpreted. Raises MetadataError if the bytes are no JSON objects.
+    """
+    parsed = {} if attributes is None else parse_object(attributes, ATTRIBUTES_KEY)
+    template = _templates.match(_complete_document(parse_object(data, ARRAY_KEY), parsed))
+    return None if template is None else (template, parsed)
 
 
 # -- documents -----------------------------------------------------------------------------------------------
@@ -74,12 +73,21 @@ def attributes_document(spec: NodeSpec) -> dict[str, Any]:
 
 
 def _with_attributes(spec: ArraySpec, attributes: dict[str, Any]) -> ArraySpec:
-    names = dimension_names_from_attributes(attributes, len(spec.shape))
-    return replace(spec, attributes=dict(attributes), dimension_names=names, document=dict(spec.document))
+    return replace(spec, attributes=dict(attributes), document=dict(spec.document))
 
 
 _templates = ArrayTemplates(_with_attributes)
-"""Templates of the arrays in consolidated metadata."""
+
+
+def _complete_document(
+    array: Mapping[str, Any], attributes: Mapping[str, Any], allow_pickle: bool = False
+) -> dict[str, Any]:
+    """Return all that an array depends on, apart from its keys, with the attributes as those of a document of v3.
+
+    The names of the dimensions are among the attributes.
+    """
+    names = attributes.get(DIMENSIONS)
+    return {"array": array, "names": names, "pickle": allow_pickle, "attributes": attributes}
 
 
 # -- in a store ----------------------------------------------------------------------------------------------
@@ -137,22 +145,11 @@ class V2Format(Format):
 
     def _stored_array(self, store: Store, path: str, allow_pickle: bool) -> ArraySpec | None:
         key = join(path, ARRAY_KEY)
-        found = read_document(store, key, _cached_or_parsed, MAX_NODE_DOCUMENT)
-        if found is None:
-            return None
-        data, document = found
-        attributes = self._attributes(store, path)
-        where = location(store, key)
-        known = _stored_templates.find(data, attributes) if document is None else None
-        if known is not None:
-            return known
+        document = read_object(store, key, MAX_NODE_DOCUMENT)
         if document is None:
-            document = parse_object(data, where)
-        spec = self._array(store, path, document, attributes, where, allow_pickle)
-        # Arrays that need this option would be interpreted without it.
-        if not allow_pickle:
-            _stored_templates.add(data, spec)
-        return spec
+            return None
+        attributes = self._attributes(store, path)
+        return self._array(store, path, document, attributes, location(store, key), allow_pickle)
 
     def _attributes(self, store: Store, path: str) -> dict[str, Any]:
         return read_object(store, join(path, ATTRIBUTES_KEY)) or {}
@@ -166,10 +163,16 @@ class V2Format(Format):
         where: str,
         allow_pickle: bool,
     ) -> ArraySpec:
+        complete = _complete_document(document, attributes, allow_pickle)
+        known = _templates.find(complete)
+        if known is not None:
+            return known
         spec = parse_array(document, attributes, where, allow_pickle=allow_pickle)
         if document.get("dimension_separator") is None:
+            # The array depends on the keys of its chunks as well.
             separator = probe_separator(store, path, len(spec.shape))
             return replace(spec, chunk_key_encoding=V2Keys(separator))
+        _templates.add(complete, _with_attributes(spec, {}))
         return spec
 
     def _consolidated(self, store: Store, path: str, allow_pickle: bool) -> Consolidated:
@@ -179,33 +182,21 @@ class V2Format(Format):
         def load() -> dict[str, dict[str, Any]]:
             return documents_by_path(read_document(store, key, parse_shared) or {}, where)
 
-        def template_document(documents: Mapping[str, Any]) -> dict[str, Any]:
-            # All that the array depends on, with the attributes as those of a document of v3.
-            return {
-                "array": documents[ARRAY_KEY],
-                "attributes": documents.get(ATTRIBUTES_KEY, {}),
-                "pickle": allow_pickle,
-            }
-
         def match(documents: Mapping[str, Any]) -> ArraySpec | None:
-            return _templates.match_parsed(template_document(documents)) if ARRAY_KEY in documents else None
+            if ARRAY_KEY not in documents:
+                return None
+            attributes = documents.get(ATTRIBUTES_KEY, {})
+            if not isinstance(attributes, Mapping):
+                return None
+            return _templates.match(_complete_document(documents[ARRAY_KEY], attributes, allow_pickle))
 
         def parse(inner: str, documents: dict[str, Any]) -> NodeSpec:
             pointer = f"{where}: /metadata/{inner}"
             attributes = expect_object(documents.get(ATTRIBUTES_KEY, {}), f"{pointer}/{ATTRIBUTES_KEY}")
             if ARRAY_KEY in documents:
-                identity = template_document(documents)
-                known = _templates.find_parsed(identity)
-                if known is not None:
-                    return known
-                array = expect_object(documents[ARRAY_KEY], f"{pointer}/{ARRAY_KEY}")
-                spec = self._array(
-                    store, join(path, inner), array, attributes, f"{pointer}/{ARRAY_KEY}", allow_pickle
-                )
-                # Without a separator the array depends on the keys of its chunks as well.
-                if array.get("dimension_separator") is not None and "attributes" not in array:
-                    _templates.add_parsed(identity, _with_attributes(spec, {}))
-                return spec
+                array_where = f"{pointer}/{ARRAY_KEY}"
+                array = expect_object(documents[ARRAY_KEY], array_where)
+                return self._array(store, join(path, inner), array, attributes, array_where, allow_pickle)
             group = expect_object(documents[GROUP_KEY], f"{pointer}/{GROUP_KEY}")
             return parse_group(group, attributes, f"{pointer}/{GROUP_KEY}")
 

@@ -16,6 +16,7 @@ from zarrfs.engine.formats.draft2019 import is_bootstrap
 from zarrfs.engine.formats.features import FormatFeatures
 from zarrfs.engine.formats.json_document import (
     location,
+    parse_object,
     parse_shared,
     read_document,
     read_object,
@@ -50,7 +51,9 @@ _GROUP_KEYS = ("zarr_format", "node_type", "attributes", CONSOLIDATED)
 
 def _with_attributes(spec: ArraySpec, attributes: dict[str, Any]) -> ArraySpec:
     units = dimension_units(attributes, len(spec.shape))
-    document = {**spec.document, "attributes": attributes}
+    document = dict(spec.document)
+    if "attributes" in document:
+        document["attributes"] = attributes
     return replace(spec, attributes=dict(attributes), dimension_units=units, document=document)
 
 
@@ -72,9 +75,7 @@ def parse_group(document: Mapping[str, Any], where: str) -> GroupSpec:
     return GroupSpec(
         zarr_format=3,
         attributes=attributes_of(document, where),
-        consolidated=inline_consolidated(
-            document.get(CONSOLIDATED), where, _parse_listed, _templates.match_parsed
-        ),
+        consolidated=inline_consolidated(document.get(CONSOLIDATED), where, _parse_known, _templates.match),
         document=dict(document),
     )
 
@@ -95,33 +96,29 @@ def _warn_of_invalid_name(path: str, where: str) -> None:
 
 
 def array_template(data: Buffer) -> tuple[ArraySpec, Mapping[str, Any]] | None:
-    """Return the template of an array that the bytes of a ``zarr.json`` match, and the attributes of the array."""
-    return _templates.match(data)
+    """Return the template of an array that the bytes of a ``zarr.json`` match, and the attributes of the array.
+
+    None if no such array has been interpreted. Raises MetadataError if the bytes are no JSON object.
+    """
+    document = parse_object(data, KEY)
+    template = _templates.match(document)
+    return None if template is None else (template, document.get("attributes", {}))
 
 
 def _parse_document(data: Buffer, where: str, limit: int) -> NodeSpec | None:
     """Return the node that the bytes of a ``zarr.json`` describe, or None for the document of another format."""
-    known = _templates.find(data)
+    document = parse_shared(data, where, limit)
+    return None if is_bootstrap(document) else _parse_known(document, where)
+
+
+def _parse_known(document: Mapping[str, Any], where: str) -> NodeSpec:
+    """Return the node that a ``zarr.json`` describes, as ``parse_node``. Equal documents are interpreted once."""
+    known = _templates.find(document)
     if known is not None:
         return known
-    document = parse_shared(data, where, limit)
-    if is_bootstrap(document):
-        return None
     spec = parse_node(document, where)
     if isinstance(spec, ArraySpec):
-        _templates.add(data, document, spec)
-    return spec
-
-
-def _parse_listed(document: Mapping[str, Any], where: str) -> NodeSpec:
-    """Return the node that a document in consolidated metadata describes, as ``parse_node``."""
-    known = _templates.find_parsed(document)
-    if known is not None:
-        # Documents with one template can have their attributes at different places.
-        return replace(known, document=dict(document))
-    spec = parse_node(document, where)
-    if isinstance(spec, ArraySpec):
-        _templates.add_parsed(document, spec)
+        _templates.add(document, _with_attributes(spec, {}))
     return spec
 
 

@@ -30,7 +30,8 @@ MAX_ENTRIES = 256
 
 MAX_DEPTH = 32
 
-BUFFER_NBYTES = 256 << 10
+DOCUMENT_NBYTES = 4 << 10
+"""The memory for the documents of a member. If more is needed, the members that remain are read by another call."""
 
 DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 FILE_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
@@ -113,7 +114,9 @@ def _scan_natively(
     with_usage: bool,
 ) -> list[ScannedMember | None]:
     members: list[ScannedMember | None] = []
-    buffer = bytearray(max(BUFFER_NBYTES, 2 * max_document))  # an array has at most two documents
+    buffer = bytearray(
+        max(DOCUMENT_NBYTES * len(names), 2 * max_document)
+    )  # an array has at most two documents
     documents = memoryview(buffer)
     address = ctypes.addressof((ctypes.c_char * len(buffer)).from_buffer(buffer))
     while len(members) < len(names):

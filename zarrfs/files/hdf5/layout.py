@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from zarrfs.engine.json_memory import json_memory_nbytes
 from zarrfs.files.content.content import BytesSegment, Segment, VirtualFileContent
-from zarrfs.files.json_memory import json_memory_nbytes
 from zarrfs.libraries import import_library
 from zarrfs.plugins import install_hint
 

@@ -7,8 +7,10 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache, lru_cache
 from typing import Any
 
+from zarrfs.files.views import view_endings
 from zarrfs.mount.fuse.control import CONTROL_DIRECTORY, ControlOperations
 from zarrfs.mount.fuse.open_directories import DirectoryEntry
 from zarrfs.mount.fuse.permissions import DOCUMENT_ACCESS, Permissions
@@ -54,22 +56,46 @@ PAIR_OPERATIONS = ("link", "rename")
 ROOT_INODE = 1
 """The inode number of the root of a file system in FUSE."""
 
+MAX_INODE = 2**63 - 1
+
 UNKNOWN_INODE = 0xFFFFFFFF
 """The inode number of libfuse for an entry of a directory whose number is not known."""
 
 
+VIEW_HASH_NBYTES = 3
+
+MAX_HASHES = 4096
+
+
 def inode_number(path: str) -> int:
-    """Return the inode number of a path of a mount: 63 bits of a hash of it.
+    """Return the inode number of a path of a mount: a hash of the path, or of the array and the view that it names.
 
     It does not depend on the process, so that programs which recognize unchanged files by their inode numbers (restic,
-    borg) do so in later mounts. Two of a million files have the same number with a probability of 1 to 10 million.
+    borg) do so in later mounts. The hash of an array has 63 bits, and that of a view, which is added to it, 24. So the
+    numbers of the files of an array follow each other: programs such as ``du``, which look up the files of a directory
+    in the order of these numbers, then look up the files of one array after another. Two of a million arrays have
+    files with the same number with a probability of 1 to a million.
     """
     name = path.strip("/")
     if not name:
         return ROOT_INODE
-    digest = hashlib.blake2b(os.fsencode(name), digest_size=8).digest()
-    number = int.from_bytes(digest, "little") >> 1
+    stem, _, suffix = name.rpartition(".")
+    is_view = bool(stem) and f".{suffix}" in view_endings()
+    number = (_hash(stem) + _view_hash(suffix)) & MAX_INODE if is_view else _hash(name)
     return number if number > ROOT_INODE and number != UNKNOWN_INODE else number + 2
+
+
+@lru_cache(MAX_HASHES)
+def _hash(name: str) -> int:
+    digest = hashlib.blake2b(os.fsencode(name), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1
+
+
+@cache
+def _view_hash(suffix: str) -> int:
+    """Return a small positive number."""
+    digest = hashlib.blake2b(suffix.encode(), digest_size=VIEW_HASH_NBYTES).digest()
+    return 1 + int.from_bytes(digest, "little")
 
 
 def _unknown_inode(path: str) -> int:

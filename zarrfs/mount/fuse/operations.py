@@ -140,7 +140,10 @@ class ZarrOperations:
         return status
 
     def _summary_status(self, summary: FileSummary) -> dict[str, Any]:
-        status = self._file_status(summary.nbytes, summary.stored_nbytes, self._summary_modified(summary))
+        modified = self._summary_modified(summary)
+        if summary.nbytes is None:
+            return self._directory_status(modified)
+        status = self._file_status(summary.nbytes, summary.stored_nbytes, modified)
         if summary.access is not None:
             status[DOCUMENT_ACCESS] = summary.access
         return status
@@ -153,13 +156,7 @@ class ZarrOperations:
         if isinstance(entry, VirtualFile):
             status = self._file_status(entry.content.size, entry.stored_nbytes, modified)
         else:
-            status = {
-                "st_mode": stat.S_IFDIR | self.directory_mode,
-                "st_nlink": 2,
-                "st_size": 0,
-                "st_blocks": 0,
-                **self._times_and_owner(modified),
-            }
+            status = self._directory_status(modified)
         if entry.is_foreign:
             status["st_mode"] &= ~0o222
         if entry.access is not None:
@@ -168,6 +165,15 @@ class ZarrOperations:
 
     def _modified(self, entry: Entry) -> float:
         return entry.modified or self._started
+
+    def _directory_status(self, modified: float) -> dict[str, Any]:
+        return {
+            "st_mode": stat.S_IFDIR | self.directory_mode,
+            "st_nlink": 2,
+            "st_size": 0,
+            "st_blocks": 0,
+            **self._times_and_owner(modified),
+        }
 
     def _file_status(self, size: int, stored_nbytes: int, modified: float) -> dict[str, Any]:
         status = self._times_and_owner(modified)

@@ -78,13 +78,13 @@ class FileSummary(NamedTuple):
     """A file that presents an array which was not opened.
 
     Attributes:
-        nbytes: its size in bytes.
+        nbytes: its size in bytes, None for a directory.
         stored_nbytes, modified: as those of ``VirtualFile``.
         store, path: where the array is.
         access: the mode, the user and the group of the metadata document of the array, if they are needed.
     """
 
-    nbytes: int
+    nbytes: int | None
     stored_nbytes: int
     modified: float | None
     store: Store

@@ -18,14 +18,13 @@ from zarrfs.files.views import (
     unsupported_reason,
     views_of_name,
 )
-from zarrfs.mount.tree.array_summaries import ArraySummaries
 from zarrfs.mount.tree.entries import Directory, Entry, FileSummary, ListedEntry, VirtualFile
 from zarrfs.mount.tree.foreign_files import ForeignFiles
 from zarrfs.mount.tree.long_names import file_name, reference_name
+from zarrfs.mount.tree.member_summaries import MemberSummaries
 from zarrfs.mount.tree.node_cache import NodeCache
 from zarrfs.mount.tree.node_records import BrokenNode, NodeRecord
 from zarrfs.mount.tree.presentation import GROUP_DOCUMENT, Presentation
-from zarrfs.mount.tree.summary_lookups import SummaryLookups
 
 __all__ = ["ERROR_SUFFIX", "GroupListing", "error_file"]
 
@@ -44,7 +43,7 @@ class GroupListing:
         presentation: Presentation,
         views: Sequence[View | PlanesView],
         foreign: ForeignFiles,
-        summaries: ArraySummaries | None = None,
+        summaries: MemberSummaries | None = None,
     ) -> None:
         """``summaries`` determines the files of arrays without opening each of them; None opens all members."""
         self._nodes = nodes
@@ -52,13 +51,10 @@ class GroupListing:
         self._views = views
         self._foreign = foreign
         self._summaries = summaries
-        self._lookups = None
-        if summaries is not None:
-            self._lookups = SummaryLookups(nodes, summaries, [view.suffix for view in views])
 
     def find_summary(self, path: str, file_name: str) -> FileSummary | None:
         """Return the sizes of a file of the group at a path, None if it has to be looked up. Raises StoreError."""
-        return None if self._lookups is None else self._lookups.find(path, file_name)
+        return None if self._summaries is None else self._summaries.find(path, file_name)
 
     def rescan(self) -> None:
         """Invalidate the sizes that were determined for listings and look-ups."""
@@ -74,10 +70,7 @@ class GroupListing:
         Raises StoreError, before the first entry, if the store cannot list the group, and later if its server fails.
         """
         parent = self._nodes.get(path)
-        stamp = parent.node.store.listing_stamp(parent.node.path) if isinstance(parent.node, Group) else None
         names, listing = self._nodes.list_group(parent)
-        if self._lookups is not None:
-            self._lookups.listed(path, names, stamp)
         member_names = frozenset(names)
         others: list[str] = []
         yield ListedEntry(GROUP_DOCUMENT, False, partial(self._presentation.group_document, parent))
@@ -99,7 +92,7 @@ class GroupListing:
                     if record.node is None:
                         others.append(name)
                     yield from self._entries(path, name, record, member_names)
-                    scanned.add_template(name, record)
+                    scanned.add_kind(name, record)
                 else:
                     yield from entries
         yield from self._foreign_entries(parent, path, listing, member_names, others)

@@ -69,6 +69,12 @@ class MemberLists:
             record.members_expire = start + self._refresh_seconds
         return names, listing or Listing([], [])
 
+    def recent_names(self, record: NodeRecord) -> frozenset[str] | None:
+        """Return the names of the last listing of a group, the node of a record, if they are current. Else None."""
+        if not isinstance(record.node, Group) or not _lists_all_members(record.node):
+            return None
+        return record.members if self._is_recent(record, record.node) else None
+
     def is_absent(self, record: NodeRecord | None, name: str) -> bool:
         """Return whether a recent listing of a group shows that there is no member, and nothing else, with this name.
 

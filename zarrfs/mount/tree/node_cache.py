@@ -192,6 +192,12 @@ class NodeCache:
             node = reread if isinstance(reread, Group) else node
         return self._members.names(record, node)
 
+    def recent_names(self, record: NodeRecord) -> frozenset[str] | None:
+        """Return the names of the members of a group, and of other files in it, if it has been listed recently and has
+        not changed since. Else None; also if the store cannot list all members.
+        """
+        return self._members.recent_names(record)
+
     def _cached(self, path: str) -> NodeRecord | None:
         record: NodeRecord | None = self._cache.get(path, None) if path else self._root.record
         return record

@@ -10,10 +10,10 @@ from zarrfs.engine.array.array import Array
 from zarrfs.engine.codecs.base import Codec
 from zarrfs.engine.group.group import Group, make_node
 from zarrfs.engine.hierarchy.node import difference
+from zarrfs.engine.json_memory import json_memory_nbytes
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.stores.base import Usage
 from zarrfs.errors import StoreError
-from zarrfs.files.json_memory import json_memory_nbytes
 
 __all__ = [
     "CONTENT_NBYTES",

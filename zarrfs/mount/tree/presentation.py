@@ -9,10 +9,10 @@ from typing import Any
 
 from zarrfs.engine.array.array import Array
 from zarrfs.engine.group.group import Group
+from zarrfs.engine.json_memory import json_memory_nbytes
 from zarrfs.engine.model import ArraySpec
 from zarrfs.errors import StoreError
 from zarrfs.files.content.content import BytesSegment, VirtualFileContent
-from zarrfs.files.json_memory import json_memory_nbytes
 from zarrfs.files.json_view import JsonView, group_json
 from zarrfs.files.raw.view import FortranRawView, RawView
 from zarrfs.files.tiff.planes_view import PlaneDirectory
@@ -41,6 +41,7 @@ multiscale image is usually a member of the image, or of a group of the level.
 """
 
 COUNTED_SUFFIX, GEOMETRY, NGFF, PLANE_FILES = "counted suffix", "geometry", "ngff", "plane files"
+MEMBER_GEOMETRIES = "member geometries"
 """Keys of ``NodeRecord.details``."""
 
 
@@ -68,10 +69,12 @@ class MemberGeometries:
 
     Attributes:
         depend_on_names: whether arrays with equal specifications can have different geometries: those of images.
+        kinds: what a user of the geometries has determined with them, by the identity of the template.
     """
 
     def __init__(self, path: str, ancestors: Sequence[tuple[str, Mapping[str, Any], Ngff]]) -> None:
         self.depend_on_names = any(ngff.multiscales for _, _, ngff in ancestors)
+        self.kinds: dict[int, Any] = {}
         self._path = path
         self._ancestors = ancestors
 
@@ -119,16 +122,22 @@ class Presentation:
         record.details[GEOMETRY] = groups, geometry
         return geometry
 
-    def member_geometries(self, path: str) -> MemberGeometries:
-        """Return what determines the geometries of arrays in the group at a path.
+    def member_geometries(self, parent: NodeRecord) -> MemberGeometries:
+        """Return what determines the geometries of arrays in a group, the node of a record.
 
         Raises StoreError as ``PresentedArray.geometry`` does.
         """
-        ancestors = [
-            (record.path, *self._image_metadata(record))
-            for record, _ in self._ancestors(f"{path}/" if path else "member")
-        ]
-        return MemberGeometries(path, ancestors)
+        path = parent.path
+        records = self._ancestors(f"{path}/" if path else "member")
+        groups = tuple(group for _, group in records)
+        cached: tuple[tuple[Group, ...], MemberGeometries] | None = parent.details.get(MEMBER_GEOMETRIES)
+        # As in _geometry.
+        if cached is not None and [*map(id, cached[0])] == [*map(id, groups)]:
+            return cached[1]
+        ancestors = [(record.path, *self._image_metadata(record)) for record, _ in records]
+        geometries = MemberGeometries(path, ancestors)
+        parent.details[MEMBER_GEOMETRIES] = groups, geometries
+        return geometries
 
     def _ancestors(self, path: str) -> list[tuple[NodeRecord, Group]]:
         """Return the groups that contain the node at a path, the nearest one first, at most ``MAX_ANCESTORS``.
@@ -216,6 +225,14 @@ class Presentation:
             found = self._elements_suffix if fixed_size_unsupported_reason(array) is None else JsonView.suffix
             record.details[COUNTED_SUFFIX] = found
         return found
+
+    def content(self, record: NodeRecord, array: Array, view: View, stem: str) -> VirtualFileContent:
+        """Return the bytes of the file in which a view presents an array, the node of a record. The view must be able
+        to present it. Raises StoreError.
+        """
+        content = self._view_content(record, array, view, stem, True)
+        assert content is not None
+        return content
 
     def _view_content(
         self, record: NodeRecord, array: Array, view: View, stem: str, is_accepted: bool

@@ -22,11 +22,11 @@ from zarrfs.engine.group.group import Group
 from zarrfs.errors import StoreError
 from zarrfs.files.content.content import VirtualFileContent
 from zarrfs.files.views import array_of_planes, listed_views, views_of_name
-from zarrfs.mount.tree.array_summaries import ArraySummaries
 from zarrfs.mount.tree.entries import Directory, Entry, FileSummary, ListedEntry, VirtualFile
 from zarrfs.mount.tree.foreign_files import ForeignFiles
 from zarrfs.mount.tree.group_listing import ERROR_SUFFIX, GroupListing, error_file
 from zarrfs.mount.tree.long_names import find_shortened, is_shortened
+from zarrfs.mount.tree.member_summaries import MemberSummaries
 from zarrfs.mount.tree.node_cache import MAX_METADATA_NBYTES, NodeCache
 from zarrfs.mount.tree.node_records import BrokenNode, Node, NodeRecord, same_data
 from zarrfs.mount.tree.presentation import GROUP_DOCUMENT, Presentation
@@ -84,7 +84,8 @@ class Tree:
         self._presentation = Presentation(self._nodes, self._listed_views)
         summaries = None
         if summarizes_arrays:
-            summaries = ArraySummaries(
+            summaries = MemberSummaries(
+                self._nodes,
                 self._presentation,
                 self._listed_views,
                 self._file_of_member,

@@ -18,14 +18,13 @@ from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.files.content.freshness import REVALIDATION_SECONDS
 from zarrfs.mount.fuse import open_directories
 from zarrfs.mount.fuse.control import ControlOperations
-from zarrfs.mount.fuse.dispatch import Dispatcher
+from zarrfs.mount.fuse.dispatch import Dispatcher, inode_number
 from zarrfs.mount.fuse.open_directories import MAX_EXPENSIVE
 from zarrfs.mount.fuse.operations import ZarrOperations
 from zarrfs.mount.fuse.permissions import Permissions
 from zarrfs.mount.statistics import RequestCounters
-from zarrfs.mount.tree import group_listing, node_cache, node_opening, summary_lookups
+from zarrfs.mount.tree import group_listing, member_summaries, node_cache, node_opening
 from zarrfs.mount.tree.entries import Directory
-from zarrfs.mount.tree.member_scans import scan_group
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.mount.writing.operations import WritableOperations
 
@@ -416,11 +415,10 @@ def test_a_group_that_becomes_an_image_is_opened(tmp_path: Path) -> None:
     assert np.all(group["a02"][...] == 2)
 
 
-def test_look_ups_in_the_order_of_a_listing_open_no_arrays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("order", ["of the listing", "of the inode numbers"])
+def test_look_ups_after_a_listing_open_no_arrays(
+    order: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(summary_lookups, "MIN_MEMBERS", 20)
-    monkeypatch.setattr(summary_lookups, "MEMBERS_PER_BATCH", 8)
     path = tmp_path / "s.zarr"
     group = fill(path, 25)
     group.create_array("a10b", shape=(4, 5), dtype="u2", attributes={"transform": {"scale": [2.0, 2.0]}})
@@ -429,16 +427,27 @@ def test_look_ups_in_the_order_of_a_listing_open_no_arrays(
     clock = Clock()
     operations = operations_of(path, clock=clock)
     names = operations.readdir("/", 0)[2:]
+    if order == "of the inode numbers":
+        names.sort(key=inode_number)
     opened: list[str] = []
-    open_member = node_opening.open_member
+    scanned: list[str] = []
+    open_member, scan_members = node_opening.open_member, member_summaries.scan_members
+
+    def record_scan(directory: int, members: Any, *arguments: Any, **options: Any) -> Any:
+        scanned.extend(members)
+        return scan_members(directory, members, *arguments, **options)
+
     monkeypatch.setattr(
         node_cache, "open_member", lambda root, path: opened.append(path) or open_member(root, path)
     )
+    monkeypatch.setattr(member_summaries, "scan_members", record_scan)
     expected = operations_of(path, summarizes=False)
     for name in names:
         assert operations.getattr(f"/{name}") == expected.getattr(f"/{name}")
-    # The other object opens each member once.
+    # The other object opens each member once, this one those that cannot be summarized. The files of an array, which
+    # follow each other, need one scan; a00 and a10b are open.
     assert len(opened) == len(set(opened)) > 27
+    assert sorted(scanned) == [f"a{number:02}" for number in range(1, 25)]
     # A change is seen when the sizes are determined again, and a file that does not exist is not found.
     zarrfs.open_array(path / "a20", mode="r+").attrs["n"] = "longer"
     clock.now += REVALIDATION_SECONDS + 1
@@ -450,10 +459,7 @@ def test_look_ups_in_the_order_of_a_listing_open_no_arrays(
             operations.getattr(f"/{name}")
 
 
-def test_a_new_member_with_the_name_of_a_file_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(summary_lookups, "MIN_MEMBERS", 2)
+def test_a_new_member_with_the_name_of_a_file_is_found(tmp_path: Path) -> None:
     path = tmp_path / "s.zarr"
     group = fill(path, 5)
     set_times(path)
@@ -464,6 +470,36 @@ def test_a_new_member_with_the_name_of_a_file_is_found(
     group.create_group("a00.npy")
     clock.now += REVALIDATION_SECONDS + 1
     assert stat.S_ISDIR(operations.getattr("/a00.npy")["st_mode"])
+
+
+def test_the_second_listing_with_all_views_opens_no_arrays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.zarr"
+    group = fill(path, 12)
+    group.create_array("text", data=np.array(["a", "b\n"]))
+    clock = Clock()
+    operations = operations_of(path, views=("all",), clock=clock)
+    found = listed(operations)
+    assert {"a03.h5", "a03.nhdr", "a03.F.raw", "a03.planes", "text.txt"} <= set(found)
+    clock.now += REVALIDATION_SECONDS + 1
+    compared: list[str] = []
+    stamps = node_cache.document_stamps
+    monkeypatch.setattr(
+        node_cache, "document_stamps", lambda *args: compared.append(args[1]) or stamps(*args)
+    )
+    assert listed(operations) == found
+    # The sizes of the first array of the kind were not kept, and the .txt file depends on the elements.
+    assert set(compared) <= {"", "a00", "text"}
+    # The sizes in memory are those of the documents and not used for others.
+    group["a03"].attrs["n"] = "much longer than the number"
+    zarrfs.create_array(path / "a04", shape=(7, 5), dtype="u2", overwrite=True)
+    clock.now += REVALIDATION_SECONDS + 1
+    changed = listed(operations)
+    assert changed == listed(operations_of(path, views=("all",), summarizes=False))
+    assert changed["a03.h5"]["st_size"] >= found["a03.h5"]["st_size"]
+    assert changed["a04.nii"]["st_size"] > found["a04.nii"]["st_size"]
+    assert changed["a05.h5"] == found["a05.h5"]
 
 
 def test_cached_array_kinds_of_former_group_versions_are_dropped(tmp_path: Path) -> None:
@@ -495,11 +531,13 @@ def test_large_groups_are_listed_without_sizes_until_an_entry_is_looked_up(
     monkeypatch.setattr(open_directories, "NAMES_PER_BATCH", 7)
     scans: list[bool] = []
 
+    scan_members = member_summaries.scan_members
+
     def record(*arguments: Any, with_usage: bool) -> Any:
         scans.append(with_usage)
-        return scan_group(*arguments, with_usage=with_usage)
+        return scan_members(*arguments, with_usage=with_usage)
 
-    monkeypatch.setattr("zarrfs.mount.tree.array_summaries.scan_group", record)
+    monkeypatch.setattr(member_summaries, "scan_members", record)
     operations = operations_of(tmp_path / "s.zarr")
     handle = operations.opendir("/")
     entries = list(operations.read_directory("/", handle, 0, True))
