@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.threads import Clock
 from zarrfs.engine.native import members
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.files.content.freshness import REVALIDATION_SECONDS
+from zarrfs.files.views import all_kinds
 from zarrfs.mount.fuse import open_directories
 from zarrfs.mount.fuse.control import ControlOperations
 from zarrfs.mount.fuse.dispatch import Dispatcher, inode_number
@@ -457,6 +459,21 @@ def test_look_ups_after_a_listing_open_no_arrays(
     for name in ("a30.npy", "a20", "a20.nothing"):
         with pytest.raises(OSError, match="No such file"):
             operations.getattr(f"/{name}")
+
+
+def test_the_inode_numbers_of_the_files_of_an_array_follow_each_other() -> None:
+    suffixes = [view.suffix for view in all_kinds()]
+    arrays = [f"/group/a{number}" for number in range(50)]
+    assert len({inode_number(array + suffix) for array in arrays for suffix in suffixes}) == 50 * len(
+        suffixes
+    )
+    # A file with a suffix of two parts (.ome.tif) can also be one of an array with a longer name.
+    suffixes = [suffix for suffix in suffixes if suffix.count(".") == 1]
+    files = sorted((inode_number(array + suffix), array) for array in arrays for suffix in suffixes)
+    assert [array for array, _ in groupby(array for _, array in files)] == [
+        array for _, array in files[:: len(suffixes)]
+    ]
+    assert len(suffixes) > 10
 
 
 def test_a_new_member_with_the_name_of_a_file_is_found(tmp_path: Path) -> None:

@@ -4,6 +4,9 @@ The entries of a hierarchy of thousands of arrays are usually a few different te
 document it is replaced by a short object, the marker, which is replaced by the value when the rest of the document is
 parsed. All places share one object, so that the document takes little memory.
 
+20 000 equal entries are parsed in 0.08 s instead of 0.47 s and occupy 1.6 MB instead of 51 MB. Entries whose attributes
+differ are parsed as usual.
+
 An object ends where its text ends, and an object whose first key begins with a letter cannot begin within a string of
 a valid document: its first quotation mark would end the string, and no letter follows a string. So each place where
 the text occurs in a valid document is the same object, and a document is valid if and only if it is valid with the

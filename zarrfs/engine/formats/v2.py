@@ -21,7 +21,7 @@ from zarrfs.engine.formats.features import FormatFeatures
 from zarrfs.engine.formats.json_document import (
     MAX_NODE_DOCUMENT,
     location,
-    parse_object,
+    parse_pairs,
     parse_shared,
     read_document,
     read_object,
@@ -45,11 +45,15 @@ CONSOLIDATED_KEY = ".zmetadata"
 def array_template(data: Buffer, attributes: Buffer | None) -> tuple[ArraySpec, Mapping[str, Any]] | None:
     """Return the template of an array that the bytes of a ``.zarray`` and a ``.zattrs`` match, and the attributes.
 
-    None if no such array has been interpreted. Raises MetadataError if the bytes are no JSON objects.
+    None if no such array has been interpreted. Raises MetadataError if the bytes are not valid.
     """
-    parsed = {} if attributes is None else parse_object(attributes, ATTRIBUTES_KEY)
-    template = _templates.match(_complete_document(parse_object(data, ARRAY_KEY), parsed))
-    return None if template is None else (template, parsed)
+    array = parse_pairs(data, ARRAY_KEY)
+    members = () if attributes is None else parse_pairs(attributes, ATTRIBUTES_KEY)
+    if not isinstance(array, tuple) or not isinstance(members, tuple):
+        return None
+    names = next((value for name, value in members if name == DIMENSIONS), None)
+    document = _complete_document(array, names, members)
+    return _templates.match_pairs(tuple(document.items()), ATTRIBUTES_KEY)
 
 
 # -- documents -----------------------------------------------------------------------------------------------
@@ -79,14 +83,11 @@ def _with_attributes(spec: ArraySpec, attributes: dict[str, Any]) -> ArraySpec:
 _templates = ArrayTemplates(_with_attributes)
 
 
-def _complete_document(
-    array: Mapping[str, Any], attributes: Mapping[str, Any], allow_pickle: bool = False
-) -> dict[str, Any]:
+def _complete_document(array: Any, names: Any, attributes: Any, allow_pickle: bool = False) -> dict[str, Any]:
     """Return all that an array depends on, apart from its keys, with the attributes as those of a document of v3.
 
-    The names of the dimensions are among the attributes.
+    ``names`` are the names of the dimensions, which are among the attributes.
     """
-    names = attributes.get(DIMENSIONS)
     return {"array": array, "names": names, "pickle": allow_pickle, "attributes": attributes}
 
 
@@ -163,7 +164,7 @@ class V2Format(Format):
         where: str,
         allow_pickle: bool,
     ) -> ArraySpec:
-        complete = _complete_document(document, attributes, allow_pickle)
+        complete = _complete_document(document, attributes.get(DIMENSIONS), attributes, allow_pickle)
         known = _templates.find(complete)
         if known is not None:
             return known
@@ -188,7 +189,8 @@ class V2Format(Format):
             attributes = documents.get(ATTRIBUTES_KEY, {})
             if not isinstance(attributes, Mapping):
                 return None
-            return _templates.match(_complete_document(documents[ARRAY_KEY], attributes, allow_pickle))
+            names = attributes.get(DIMENSIONS)
+            return _templates.match(_complete_document(documents[ARRAY_KEY], names, attributes, allow_pickle))
 
         def parse(inner: str, documents: dict[str, Any]) -> NodeSpec:
             pointer = f"{where}: /metadata/{inner}"

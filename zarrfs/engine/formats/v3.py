@@ -16,7 +16,7 @@ from zarrfs.engine.formats.draft2019 import is_bootstrap
 from zarrfs.engine.formats.features import FormatFeatures
 from zarrfs.engine.formats.json_document import (
     location,
-    parse_object,
+    parse_pairs,
     parse_shared,
     read_document,
     read_object,
@@ -98,11 +98,10 @@ def _warn_of_invalid_name(path: str, where: str) -> None:
 def array_template(data: Buffer) -> tuple[ArraySpec, Mapping[str, Any]] | None:
     """Return the template of an array that the bytes of a ``zarr.json`` match, and the attributes of the array.
 
-    None if no such array has been interpreted. Raises MetadataError if the bytes are no JSON object.
+    None if no such array has been interpreted. Raises MetadataError if the bytes are not valid.
     """
-    document = parse_object(data, KEY)
-    template = _templates.match(document)
-    return None if template is None else (template, document.get("attributes", {}))
+    document = parse_pairs(data, KEY)
+    return _templates.match_pairs(document, KEY) if isinstance(document, tuple) else None
 
 
 def _parse_document(data: Buffer, where: str, limit: int) -> NodeSpec | None:

@@ -86,6 +86,10 @@ class _File(NamedTuple):
 
     Attributes:
         view: its view.
+        suffix: the suffix of the view.
+        is_directory: whether it is a directory.
+        is_summarized: whether its sizes can be determined without looking it up.
+        overlaps: whether the suffix ends with that of another view, so that the file can be one of another array.
         nbytes, memory_nbytes: the size of the file, and how many of these bytes are in memory. None if they differ.
         json_size: how the size of a .json file depends on the array, None for other files.
         own: the position among the files whose sizes are determined by opening the array, else None.
@@ -93,6 +97,10 @@ class _File(NamedTuple):
     """
 
     view: View | PlanesView
+    suffix: str
+    is_directory: bool
+    is_summarized: bool
+    overlaps: bool
     nbytes: int | None
     memory_nbytes: int
     json_size: JsonSize | None
@@ -257,18 +265,27 @@ class MemberSummaries:
                 nbytes, memory_nbytes = content.size, content.memory_nbytes
             elif isinstance(view, View) and not view.depends_on_elements:
                 position, own = own, own + 1
-            counts_stored = view.suffix == counted_suffix
-            files.append(_File(view, nbytes, memory_nbytes, json_size, position, counts_stored))
+            is_directory = isinstance(view, PlanesView)
+            files.append(
+                _File(
+                    view,
+                    view.suffix,
+                    is_directory,
+                    not self._with_permissions
+                    if isinstance(view, PlanesView)
+                    else not view.depends_on_elements,
+                    view.suffix in overlapping_suffixes(),
+                    nbytes,
+                    memory_nbytes,
+                    json_size,
+                    position,
+                    view.suffix == counted_suffix,
+                )
+            )
         if len(self._kinds) >= MAX_KINDS:
             self._kinds.clear()
         geometry = presented.geometry
         self._kinds[(id(template), geometry)] = _ArrayKind(template, geometry, tuple(files))
-
-    def can_summarize(self, file: _File) -> bool:
-        """Return whether the sizes of a file of a kind can be determined without looking it up."""
-        if isinstance(file.view, PlanesView):
-            return not self._with_permissions
-        return not file.view.depends_on_elements
 
     def summarize(self, member: _Member, file: _File) -> FileSummary | None:
         """Return the sizes of a file of an array; None if they are too old or cannot be determined."""
@@ -363,24 +380,22 @@ class ScannedMembers:
         member = _Member(
             path, name, self._group, kind, scanned, attributes, self._scanned_at, self._generation
         )
-        summaries = self._summaries
-        overlapping = overlapping_suffixes()
+        has_usage = scanned.usage is not None
         entries = []
         for file in kind.files:
-            suffix = file.view.suffix
-            file_name = name + suffix
-            if file_name in member_names:
+            file_name = name + file.suffix
+            if file_name in member_names or (file.overlaps and _is_ambiguous(file_name, name, member_names)):
                 return None
-            if suffix in overlapping and any(
-                stem != name and stem in member_names for _, stem in views_of_name(file_name)
-            ):
-                return None
-            summarize = None
-            if scanned.usage is not None and summaries.can_summarize(file):
-                summarize = partial(summaries.summarize, member, file)
-            is_directory = isinstance(file.view, PlanesView)
-            find = partial(summaries.find_entry, self._path, name, suffix)
-            entries.append(ListedEntry(file_name, is_directory, find, summarize))
+            entries.append(
+                ListedEntry(
+                    file_name,
+                    file.is_directory,
+                    partial(self._summaries.find_entry, self._path, name, file.suffix),
+                    partial(self._summaries.summarize, member, file)
+                    if has_usage and file.is_summarized
+                    else None,
+                )
+            )
         return entries
 
     def add_kind(self, name: str, record: NodeRecord) -> None:
@@ -403,6 +418,11 @@ class ScannedMembers:
         if kind is not None and not self._geometries.depend_on_names:
             self._geometries.kinds[id(template)] = kind
         return kind
+
+
+def _is_ambiguous(file_name: str, name: str, member_names: Collection[str]) -> bool:
+    """Return whether a file of the member ``name`` could be one of another member."""
+    return any(stem != name and stem in member_names for _, stem in views_of_name(file_name))
 
 
 def _has_template(spec: ArraySpec, template: ArraySpec) -> bool:
