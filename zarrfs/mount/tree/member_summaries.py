@@ -161,6 +161,7 @@ class MemberSummaries:
         self._nodes = nodes
         self._presentation = presentation
         self._views = tuple(views)
+        self._listed_suffixes = frozenset(view.suffix for view in views)
         self._find = find
         self._clock = clock
         self._generation = 0
@@ -212,7 +213,11 @@ class MemberSummaries:
         names = self._nodes.recent_names(parent)
         if names is None or file_name in names:
             return None
-        stems = [stem for _, stem in views_of_name(file_name) if stem in names]
+        stems = [
+            stem
+            for view, stem in views_of_name(file_name)
+            if stem in names and view.suffix in self._listed_suffixes
+        ]
         # An array that has been opened is read, or cannot be summarized.
         if len(stems) != 1 or self._nodes.peek(f"{path}/{stems[0]}".lstrip("/")) is not None:
             return None
@@ -416,6 +421,8 @@ class ScannedMembers:
             return known
         kind = self._summaries.kind(template, self._geometries.get(name, template))
         if kind is not None and not self._geometries.depend_on_names:
+            if len(self._geometries.kinds) >= MAX_KINDS:
+                self._geometries.kinds.clear()
             self._geometries.kinds[id(template)] = kind
         return kind
 
