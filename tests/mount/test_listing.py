@@ -194,23 +194,32 @@ def test_shared_refusals_and_documents_are_those_of_each_array(options: dict[str
             content = registry_json().content(PresentedArray(array, name))
             text = content.read(0, content.size)
             document = json.loads(text)
-            assert text == direct_text(direct, array, name)
+            uncached = direct.content(presented)
+            assert text == uncached.read(0, uncached.size)
+            assert text.endswith(b"\n  }\n}\n")
             assert document["path"] == f"/{name}"
             assert document["views"] == [
                 name + suffix for suffix, reason in expected.items() if reason is None
             ]
 
 
+@pytest.mark.parametrize(
+    "attributes", [{}, {"a": 1, "b": 'q"\nä'}, {"deep": {"list": [1, {}, {"b": float("nan")}]}}]
+)
+def test_the_size_of_a_document_follows_from_that_of_another_array(attributes: dict[str, Any]) -> None:
+    root = zarrfs.create_group(MemoryStore(), attributes={"pixelResolution": [2.0, 3.0]})
+    first = root.create_array("first", shape=(4, 5), dtype="u2", attributes={"x": [1]})
+    view = registry_json()
+    size = view.size(PresentedArray(first, "first"))
+    for name in ("img", "x_1", "n" * 64):
+        array = root.create_array(f'g"ä/{name}', shape=(4, 5), dtype="u2", attributes=attributes)
+        content = view.content(PresentedArray(array, name))
+        assert size.nbytes(array.name, name, attributes) == content.size
+
+
 def registry_json() -> JsonView:
     (view,) = [view for view in registry.all_views() if isinstance(view, JsonView)]
     return view
-
-
-def direct_text(view: JsonView, array: Array, name: str) -> bytes:
-    """Return the document as the encoder of the standard library writes it."""
-    view._summaries.get = lambda presented: None  # type: ignore[method-assign]
-    content = view.content(PresentedArray(array, name))
-    return content.read(0, content.size)
 
 
 def file_of(usage: Usage | None, content: VirtualFileContent) -> VirtualFile:
