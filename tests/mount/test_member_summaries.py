@@ -26,6 +26,7 @@ from zarrfs.mount.fuse.operations import ZarrOperations
 from zarrfs.mount.fuse.permissions import Permissions
 from zarrfs.mount.statistics import RequestCounters
 from zarrfs.mount.tree import group_listing, member_summaries, node_cache, node_opening
+from zarrfs.mount.tree.document_stamps import document_stamps
 from zarrfs.mount.tree.entries import Directory
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.mount.writing.operations import WritableOperations
@@ -433,11 +434,11 @@ def test_look_ups_after_a_listing_open_no_arrays(
         names.sort(key=inode_number)
     opened: list[str] = []
     scanned: list[str] = []
-    open_member, scan_members = node_opening.open_member, member_summaries.scan_members
+    open_member, scan_members = node_opening.open_member, members.scan_members
 
-    def record_scan(directory: int, members: Any, *arguments: Any, **options: Any) -> Any:
-        scanned.extend(members)
-        return scan_members(directory, members, *arguments, **options)
+    def record_scan(directory: int, names: Any, *arguments: Any, **options: Any) -> Any:
+        scanned.extend(names)
+        return scan_members(directory, names, *arguments, **options)
 
     monkeypatch.setattr(
         node_cache, "open_member", lambda root, path: opened.append(path) or open_member(root, path)
@@ -501,9 +502,8 @@ def test_the_second_listing_with_all_views_opens_no_arrays(
     assert {"a03.h5", "a03.nhdr", "a03.F.raw", "a03.planes", "text.txt"} <= set(found)
     clock.now += REVALIDATION_SECONDS + 1
     compared: list[str] = []
-    stamps = node_cache.document_stamps
     monkeypatch.setattr(
-        node_cache, "document_stamps", lambda *args: compared.append(args[1]) or stamps(*args)
+        node_cache, "document_stamps", lambda *args: compared.append(args[1]) or document_stamps(*args)
     )
     assert listed(operations) == found
     # The sizes of the first array of the kind were not kept, and the .txt file depends on the elements.
@@ -548,7 +548,7 @@ def test_large_groups_are_listed_without_sizes_until_an_entry_is_looked_up(
     monkeypatch.setattr(open_directories, "NAMES_PER_BATCH", 7)
     scans: list[bool] = []
 
-    scan_members = member_summaries.scan_members
+    scan_members = members.scan_members
 
     def record(*arguments: Any, with_usage: bool) -> Any:
         scans.append(with_usage)
