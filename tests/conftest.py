@@ -142,6 +142,16 @@ def shared_data() -> Path:
     return directory
 
 
+@pytest.fixture(scope="session")
+def shared_specifications() -> Path:
+    """The directory of specifications: $ZARRFS_SPECIFICATIONS, or ``shared/specs`` beside the checkout."""
+    default = Path(__file__).resolve().parents[2] / "shared" / "specs"
+    directory = Path(os.environ.get("ZARRFS_SPECIFICATIONS") or default)
+    if not directory.is_dir():
+        pytest.skip(f"the directory of specifications {directory} does not exist; set ZARRFS_SPECIFICATIONS")
+    return directory
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 3 MiB."""

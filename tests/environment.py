@@ -23,7 +23,10 @@ HOME_VARIABLE = "ZARRFS_TEST_HOME"
 LOCALE = "C.UTF-8"
 """The language of messages of the system, which some tests compare."""
 
-_SETTINGS_OF_TESTS = ("ZARRFS_TEST_", "ZARRFS_DATA", "ZARRFS_NATIVE", "ZARRFS_KILLS", "ZARRFS_PACKAGES")
+_SETTINGS_OF_TESTS = (
+    *("ZARRFS_TEST_", "ZARRFS_DATA", "ZARRFS_SPECIFICATIONS"),
+    *("ZARRFS_NATIVE", "ZARRFS_KILLS", "ZARRFS_PACKAGES"),
+)
 """Beginnings of the variables by which a developer chooses what is tested. They are kept."""
 
 _PREFIXES = ("LC_", "XDG_", "ZARRFS_", "AWS_", "AZURE_", "GOOGLE_", "DASK_", "ZARR_", "FSSPEC_", "QT_")

@@ -318,8 +318,11 @@ def test_old_versions_are_checked_by_their_own_rules(attributes: Any, version: s
 
 def test_drafts_and_missing_metadata_are_invalid_with_a_reason() -> None:
     draft = check_attributes({"ome": {"version": "0.6.dev1", "multiscales": []}})
-    assert (draft.valid, draft.version) == (False, "0.6")
-    assert "draft later than OME-NGFF 0.5" in draft.messages[0].message
+    assert (draft.valid, draft.version) == (False, "0.6rc0")
+    assert draft.messages[0].message == "expected version '0.6rc0', found '0.6.dev1'"
+    later = check_attributes({"ome": {"version": "0.7", "multiscales": []}})
+    assert (later.valid, later.version) == (False, "0.7")
+    assert "later than OME-NGFF 0.6rc0" in later.messages[0].message
     nothing = check_attributes({"hello": 1})
     assert (nothing.valid, nothing.version) == (False, None)
     assert "no OME-NGFF metadata" in nothing.messages[0].message
@@ -458,7 +461,7 @@ def test_the_zarr_format_must_match_the_version() -> None:
     assert any("Zarr format 2, found format 3" in message for _, message in semantic_messages(store))
 
 
-def test_the_exit_code_of_the_command_depends_on_the_schema_tier(tmp_path: Any) -> None:
+def test_the_exit_code_of_the_command_depends_on_errors(tmp_path: Any) -> None:
     zarrfs.create_group(str(tmp_path / "good"), zarr_format=2, attributes=V04)
     zarrfs.create_group(str(tmp_path / "bad"), zarr_format=2, attributes=INVALID["no scale"])
     runner = CliRunner()
@@ -466,7 +469,7 @@ def test_the_exit_code_of_the_command_depends_on_the_schema_tier(tmp_path: Any) 
     assert good.exit_code == 0
     report = json.loads(good.output)
     assert (report["valid"], report["version"]) == (True, "0.4")
-    assert {"tier", "pointer", "message"} == set(report["messages"][0])
+    assert {"tier", "severity", "pointer", "message"} == set(report["messages"][0])
     bad = runner.invoke(command, [str(tmp_path / "bad")])
     assert bad.exit_code == 1
     assert "NOT valid" in bad.output
@@ -498,3 +501,51 @@ def test_the_start_of_a_window_is_not_greater_than_its_end(start: int, valid: bo
     channel = {"color": "ff0000", "window": {"min": 0, "start": start, "end": 5, "max": 9}}
     report = check_attributes({**image(), "omero": {"channels": [channel]}})
     assert any("greater than end" in each.message for each in report.messages) is not valid
+
+
+def pyramid_messages(version: str, shapes: Any, *steps: Any, outer: Any = ()) -> list[Any]:
+    """Return the errors of an image with levels of these shapes and transformations."""
+    datasets = [
+        {"path": str(number), "coordinateTransformations": list(each)} for number, each in enumerate(steps)
+    ]
+    changes = {"coordinateTransformations": list(outer)} if outer else {}
+    document = image(datasets=datasets, **changes)
+    store: dict[str, bytes] = {}
+    attributes = document if version == "0.4" else as_version_0_5(document)
+    root = zarrfs.create_group(store, zarr_format=2 if version == "0.4" else 3, attributes=attributes)
+    for number, shape in enumerate(shapes):
+        root.create_array(str(number), shape=shape, dtype="uint8")
+    report = check_node(zarrfs.open(store))
+    assert report.valid == (not any(message.is_error for message in report.messages))
+    return [message for message in report.messages if message.is_error]
+
+
+@pytest.mark.parametrize("version", ["0.4", "0.5"])
+def test_levels_that_do_not_cover_the_same_region_are_errors(version: str) -> None:
+    same = pyramid_messages(version, [(64, 64), (32, 64)], [scale(1, 1)], [scale(1, 1)])
+    (message,) = same
+    assert message.pointer.endswith("/multiscales/0/datasets/1")
+    assert (
+        "along axis 'y' 32 pixels of 1 cover 32, but 64 pixels of 1 of the level before cover 64"
+        in message.message
+    )
+    shifted = [scale(2, 2), translation(0, 40)]
+    (message,) = pyramid_messages(version, [(64, 64), (32, 32)], [scale(1, 1)], shifted)
+    assert "along axis 'x' the first pixel is at 40" in message.message
+    outer = [scale(3, 5)]
+    assert pyramid_messages(version, [(64, 64), (32, 32)], [scale(1, 1)], [scale(2, 2)], outer=outer) == []
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 61, 63, 64, 1023])
+@pytest.mark.parametrize("factor", [2, 3, 4])
+@pytest.mark.parametrize("rounded_up", [False, True])
+@pytest.mark.parametrize("centred", [False, True])
+def test_levels_of_rounded_sizes_overlap(size: int, factor: int, rounded_up: bool, centred: bool) -> None:
+    """With the positions of the specification, and with those of writers that state none."""
+    sizes, steps = [size], [1]
+    while sizes[-1] > 1 and len(sizes) < 6:
+        length = sizes[-1] + (factor - 1 if rounded_up else 0)
+        sizes.append(max(1, length // factor))
+        steps.append(steps[-1] * factor)
+    levels = [[scale(s, s), *([translation(*[(s - 1) / 2] * 2)] if centred else [])] for s in steps]
+    assert pyramid_messages("0.5", [(n, n) for n in sizes], *levels) == []

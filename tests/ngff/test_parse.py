@@ -216,7 +216,7 @@ def test_an_invalid_well_index_is_recorded_and_the_path_is_used() -> None:
     assert "found 9" in parsed.problems[0]
 
 
-def test_drafts_are_recognised() -> None:
+def test_drafts_of_0_6_are_parsed_as_far_as_they_can_be() -> None:
     draft = {
         "ome": {
             "version": "0.6.dev3",
@@ -244,13 +244,14 @@ def test_drafts_are_recognised() -> None:
         }
     }
     parsed = parse(draft)
-    assert parsed.draft == ("multiscales/coordinateSystems",)
+    assert parsed.draft == ()
     assert parsed.version == "0.6.dev3"
     (multiscales,) = parsed.multiscales
     assert [axis.name for axis in multiscales.axes] == ["y", "x"]
     assert multiscales.levels[0].scale == (2, 2)
+    assert (multiscales.system_name, multiscales.other_systems) == ("world", ())
     assert any("rotation" in problem for problem in parsed.problems)
-    assert parse({"ome": {"version": "0.6", "scene": {}}}).draft == ("scene",)
+    assert parse({"ome": {"version": "0.7", "collection": {}}}).draft == ("collection",)
 
 
 @pytest.mark.parametrize(

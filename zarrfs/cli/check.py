@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 import zarrfs
@@ -26,19 +28,23 @@ TIERS = {
 @click.argument("location")
 @click.option("--path", default="", help="Check the group or array at this path of the hierarchy.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option("--strict", is_flag=True, help="Regard warnings as errors.")
 @location_options
-def command(location: str, path: str, as_json: bool, storage: tuple[str, ...]) -> None:
-    """Validate the OME-NGFF metadata (versions 0.1 to 0.5) of the group at LOCATION. No network access is needed.
+def command(location: str, path: str, as_json: bool, strict: bool, storage: tuple[str, ...]) -> None:
+    """Validate the OME-NGFF metadata (versions 0.1 to 0.6rc0) of the group at LOCATION. No network access is needed.
 
     There are three tiers: schema (errors that make the metadata invalid), strict (recommendations), and semantic
     (rules of the specification that its schemas do not express, and differences between the metadata and the
-    content of the store). Each message contains the JSON pointer of its location in the attributes.
+    content of the store). Messages of the last two tiers are warnings. Levels of an image that do not overlap, and
+    transformations between coordinate systems that cannot be used, are errors. Each message contains the JSON pointer
+    of its location in the attributes.
 
     If the group has no such metadata, as a container of images, the groups and arrays below it are checked.
 
     The consolidated metadata of the group and of the groups below it are compared with the metadata documents.
 
-    The exit code is 1 if the schema tier reports an error or if consolidated metadata is out of date, otherwise 0.
+    The exit code is 1 if there is an error (with --strict also a warning) or if consolidated metadata is out of date,
+    otherwise 0.
 
     \b
     Examples:
@@ -47,6 +53,11 @@ def command(location: str, path: str, as_json: bool, storage: tuple[str, ...]) -
     """
     node = zarrfs.open(location, path, storage_options=parse_storage_options(storage))
     reports, count = _reports(node)
+    if strict:
+        reports = {
+            below: replace(report, valid=report.valid and not report.messages)
+            for below, report in reports.items()
+        }
     stale = stale_consolidation(node) if isinstance(node, zarrfs.Group) else []
     if as_json:
         result = reports.get("", Report(True, None, ())).to_json()
@@ -84,7 +95,7 @@ def _reports(node: zarrfs.Array | zarrfs.Group) -> tuple[dict[str, Report], int]
         count += 1
         if isinstance(member, Exception):
             message = f"it cannot be read: {describe_error(member)}"
-            reports[path] = Report(False, None, (Message("schema", "", message),))
+            reports[path] = Report(False, None, (Message("schema", "", message, True),))
             continue
         report = check_node(member)
         if report.version is not None:
@@ -94,10 +105,22 @@ def _reports(node: zarrfs.Array | zarrfs.Group) -> tuple[dict[str, Report], int]
 
 def _format_report(report: Report, label: str = "") -> str:
     version = "unreadable" if report.version is None else f"OME-NGFF {report.version}"
-    lines = [f"{label}{version}: {'valid' if report.valid else 'NOT valid'}"]
+    counts = [
+        f"{count} {name}{'' if count == 1 else 's'}"
+        for name, count in (("error", len(report.messages) - report.warnings), ("warning", report.warnings))
+        if count
+    ]
+    lines = [f"{label}{version}: {', '.join(['valid' if report.valid else 'NOT valid', *counts])}"]
     for tier, description in TIERS.items():
         messages = [message for message in report.messages if message.tier == tier]
         if messages:
             lines.append(f"\n{tier} ({description}):")
-            lines += [safe(f"  {message.pointer or '/'}: {message.message}") for message in messages]
+            lines += [
+                safe(f"  {_mark(message)}{message.pointer or '/'}: {message.message}") for message in messages
+            ]
     return "\n".join(lines)
+
+
+def _mark(message: Message) -> str:
+    """Return the mark of an error in a tier whose other messages are warnings."""
+    return "error: " if message.is_error and message.tier != "schema" else ""

@@ -1,4 +1,6 @@
-"""OME-NGFF 0.1 to 0.5: a model of the metadata with a parser, and an offline check. Independent of Qt and FUSE."""
+"""OME-NGFF 0.1 to 0.6: a model of the metadata with a parser, the transformations between coordinate systems, and an
+offline check. Independent of Qt and FUSE.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -8,6 +10,8 @@ from zarrfs.ngff.members import member_names
 from zarrfs.ngff.model import (
     Axis,
     Channel,
+    CoordinateSystem,
+    CoordinateTransformation,
     ImageLabel,
     Level,
     Multiscales,
@@ -16,6 +20,8 @@ from zarrfs.ngff.model import (
     Plate,
     PlateWell,
     Rgba,
+    Scene,
+    SystemReference,
     Well,
     WellImage,
     Window,
@@ -24,10 +30,16 @@ from zarrfs.ngff.parse import ome_attributes, parse
 
 if TYPE_CHECKING:
     from zarrfs.ngff.checks import Message, Report, Tier, check_attributes, check_node
+    from zarrfs.ngff.coordinate_graphs import Composition, CoordinateGraph, compose, coordinate_graph
+    from zarrfs.ngff.stored_graphs import load_graph
 
 __all__ = [
     "Axis",
     "Channel",
+    "Composition",
+    "CoordinateGraph",
+    "CoordinateSystem",
+    "CoordinateTransformation",
     "ImageLabel",
     "Level",
     "Message",
@@ -38,23 +50,33 @@ __all__ = [
     "PlateWell",
     "Report",
     "Rgba",
+    "Scene",
+    "SystemReference",
     "Tier",
     "Well",
     "WellImage",
     "Window",
     "check_attributes",
     "check_node",
+    "compose",
+    "coordinate_graph",
     "load",
+    "load_graph",
     "member_names",
     "ome_attributes",
     "parse",
 ]
 
-_CHECKS = ("Message", "Report", "Tier", "check_attributes", "check_node")
-"""Names that are imported on first use: reading metadata needs no checks."""
+_LATER = {
+    "zarrfs.ngff.checks": ("Message", "Report", "Tier", "check_attributes", "check_node"),
+    "zarrfs.ngff.coordinate_graphs": ("Composition", "CoordinateGraph", "compose", "coordinate_graph"),
+    "zarrfs.ngff.stored_graphs": ("load_graph",),
+}
+"""Modules whose names are imported on first use, because reading metadata does not need them."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in _CHECKS:
-        return getattr(import_module("zarrfs.ngff.checks"), name)
+    for module, names in _LATER.items():
+        if name in names:
+            return getattr(import_module(module), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

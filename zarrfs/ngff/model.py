@@ -1,4 +1,4 @@
-"""The model of OME-NGFF metadata of all versions (0.1 to 0.5). Parsing is in ``parse``, checking in ``checks``.
+"""The model of OME-NGFF metadata of all versions (0.1 to 0.6). Parsing is in ``parse``, checking in ``checks``.
 
 The terms are those of the specification, https://ngff.openmicroscopy.org.
 """
@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from zarrfs.ngff.orientation import Vector
+from zarrfs.ngff.transformations import Transformation
 
 __all__ = [
     "Axis",
     "Channel",
+    "CoordinateSystem",
+    "CoordinateTransformation",
     "ImageLabel",
     "Level",
     "Multiscales",
@@ -22,6 +25,8 @@ __all__ = [
     "Plate",
     "PlateWell",
     "Rgba",
+    "Scene",
+    "SystemReference",
     "Well",
     "WellImage",
     "Window",
@@ -35,7 +40,8 @@ class Axis:
     """One axis. ``type`` is ``space``, ``time``, ``channel``, another string, or None if it is unknown.
 
     ``orientation`` is the anatomical direction in which its coordinates increase, such as ``left-to-right`` (RFC-4).
-    ``direction`` is the exact direction in anatomical space if it differs; see ``orientation.py``.
+    ``direction`` is the exact direction in anatomical space if it differs; see ``orientation.py``. ``discrete`` is
+    whether there are no positions between the elements, None if it is not stated.
     """
 
     name: str
@@ -43,6 +49,49 @@ class Axis:
     unit: str | None = None
     orientation: str | None = None
     direction: Vector | None = None
+    discrete: bool | None = None
+    long_name: str | None = None
+
+
+@dataclass(frozen=True)
+class CoordinateSystem:
+    """The axes of points, and a name that is unique in its document."""
+
+    name: str
+    axes: tuple[Axis, ...]
+
+
+class SystemReference(NamedTuple):
+    """Which coordinate system is meant.
+
+    Attributes:
+        path: the path of the group whose metadata define the system, relative to the group of the reference. With an
+            empty ``name`` it is the path of an array, and the system is that of its indices.
+        name: the name of the system.
+    """
+
+    path: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        if not self.name:
+            return f"the indices of the array {self.path!r}"
+        return f"{self.name!r} of {self.path!r}" if self.path else repr(self.name)
+
+
+@dataclass(frozen=True)
+class CoordinateTransformation:
+    """A transformation between two coordinate systems. ``pointer`` is the JSON pointer of its place in the document."""
+
+    input: SystemReference
+    output: SystemReference
+    transformation: Transformation
+    name: str | None = None
+    pointer: str = field(default="", compare=False)
+
+
+PHYSICAL = "physical"
+"""The name of the coordinate system of an image whose metadata do not name it (before 0.6)."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +107,18 @@ class Level:
 
 @dataclass(frozen=True)
 class Multiscales:
-    """One multiscale image, finest level first. ``axes`` is empty if the document has none (0.1, 0.2).
+    """One multiscale image, finest level first.
 
-    ``unapplied`` are the types of the transformations, such as ``rotation``, that the scales and translations of the
-    levels do not include.
+    Attributes:
+        name: the name of the image; empty if it has none.
+        axes: the axes of the levels, and of the coordinate system to which their scales and translations lead, which
+            the specification calls intrinsic. Empty if the document has none (0.1, 0.2).
+        levels: the resolution levels.
+        unapplied: the types of the transformations, such as ``rotation``, that the scales and translations of the
+            levels do not include although they should.
+        system_name: the name of the intrinsic coordinate system.
+        other_systems: the other coordinate systems of the document.
+        transformations: the transformations between the coordinate systems of the document.
     """
 
     name: str
@@ -70,6 +127,17 @@ class Multiscales:
     type: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     unapplied: tuple[str, ...] = ()
+    system_name: str = PHYSICAL
+    other_systems: tuple[CoordinateSystem, ...] = ()
+    transformations: tuple[CoordinateTransformation, ...] = ()
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Several images whose positions are known. The first coordinate system is the one to display, if there is one."""
+
+    systems: tuple[CoordinateSystem, ...]
+    transformations: tuple[CoordinateTransformation, ...]
 
 
 @dataclass(frozen=True)
@@ -154,7 +222,7 @@ class Ngff:
 
     ``version`` is the declared version or None. ``series`` is the list of image paths of a bioformats2raw root; None if
     the group is not such a root, and empty if the images are the members ``0``, ``1``, ... ``draft`` names unsupported
-    members of drafts later than 0.5. ``problems`` describes invalid parts, which were ignored or corrected.
+    members of drafts later than 0.6. ``problems`` describes invalid parts, which were ignored or corrected.
     """
 
     version: str | None = None
@@ -165,6 +233,7 @@ class Ngff:
     plate: Plate | None = None
     well: Well | None = None
     series: tuple[str, ...] | None = None
+    scene: Scene | None = None
     draft: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 
@@ -178,5 +247,6 @@ class Ngff:
             or self.plate
             or self.well
             or self.series is not None
+            or self.scene
             or self.draft
         )

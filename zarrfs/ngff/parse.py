@@ -1,8 +1,8 @@
-"""Parsing the attributes of a node to the model, for OME-NGFF 0.1 to 0.5. Invalid metadata never raises an error.
+"""Parsing the attributes of a node to the model, for OME-NGFF 0.1 to 0.6. Invalid metadata never raises an error.
 
 Invalid parts are ignored and recorded in ``Ngff.problems``. Conformance to the specification is checked by ``checks``.
 The metadata is at the root of the attributes up to 0.4, and in the member ``ome`` from 0.5 on. Both are accepted for
-all versions.
+all versions. What 0.6 adds is parsed by ``version_0_6``; an image has it if it has coordinate systems.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from zarrfs.ngff.model import (
-    Axis,
+    PHYSICAL,
     Channel,
+    CoordinateSystem,
+    CoordinateTransformation,
     ImageLabel,
     Level,
     Multiscales,
@@ -25,8 +27,10 @@ from zarrfs.ngff.model import (
     WellImage,
     Window,
 )
-from zarrfs.ngff.orientation import parse_orientation, with_exact_directions
+from zarrfs.ngff.orientation import with_exact_directions
+from zarrfs.ngff.parse_axes import parse_axes
 from zarrfs.ngff.reader import Reader, is_number
+from zarrfs.ngff.version_0_6 import SYSTEMS, level_system, parse_scene, parse_systems, parse_transformations
 from zarrfs.text import short_repr
 
 __all__ = ["ome_attributes", "parse", "parse_image_label", "parse_omero", "parse_plate", "parse_well"]
@@ -40,14 +44,13 @@ OME_KEYS = (
     "well",
     "bioformats2raw.layout",
     "series",
+    "scene",
 )
-DRAFT_KEYS = ("coordinateSystems", "scene", "collection")
-"""Keys of drafts later than 0.5."""
+DRAFT_KEYS = ("collection",)
+"""Keys of drafts later than 0.6."""
 
 Scaling = tuple[tuple[float, ...], tuple[float, ...]]
 """A scale and a translation, with one entry per axis: ``translation + scale * index``."""
-
-AXIS_TYPES = {"x": "space", "y": "space", "z": "space", "t": "time", "c": "channel"}
 
 
 def ome_attributes(attributes: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
@@ -68,6 +71,7 @@ def parse(attributes: Mapping[str, Any]) -> Ngff:
     image_label = reader.mapping("image-label")
     plate = reader.mapping("plate")
     well = reader.mapping("well")
+    scene = reader.mapping("scene")
     multiscales = tuple(_multiscales(reader, attributes))
     version = _version(ome, pointer)
     return Ngff(
@@ -79,7 +83,8 @@ def parse(attributes: Mapping[str, Any]) -> Ngff:
         plate=parse_plate(plate) if plate else None,
         well=parse_well(well) if well else None,
         series=_series(reader),
-        draft=tuple(_draft(ome)),
+        scene=parse_scene(scene) if scene else None,
+        draft=tuple(key for key in DRAFT_KEYS if key in ome),
         problems=tuple(reader.problems),
     )
 
@@ -112,20 +117,11 @@ def _series(reader: Reader) -> tuple[str, ...] | None:
     return tuple(reader.strings("series"))
 
 
-def _draft(ome: Mapping[str, Any]) -> Iterator[str]:
-    for key in DRAFT_KEYS:
-        if key in ome:
-            yield key
-    multiscales = ome.get("multiscales")
-    for item in multiscales if isinstance(multiscales, list) else []:
-        if isinstance(item, Mapping) and "coordinateSystems" in item:
-            yield "multiscales/coordinateSystems"
-            return
-
-
 def _multiscales(reader: Reader, attributes: Mapping[str, Any]) -> Iterator[Multiscales]:
     for item in reader.mappings("multiscales"):
-        axes = with_exact_directions(_axes(item), attributes)
+        systems, system_name, transformations = _systems(item)
+        own_axes = next((system.axes for system in systems if system.name == system_name), ())
+        axes = with_exact_directions(own_axes, attributes)
         unapplied: list[str] = []
         levels = tuple(_levels(item, len(axes) or None, unapplied))
         if not levels:
@@ -139,39 +135,30 @@ def _multiscales(reader: Reader, attributes: Mapping[str, Any]) -> Iterator[Mult
             type=item.string("type"),
             metadata=metadata if isinstance(metadata, Mapping) else {},
             unapplied=tuple(dict.fromkeys(unapplied)),
+            system_name=system_name,
+            other_systems=tuple(system for system in systems if system.name != system_name),
+            transformations=transformations,
         )
 
 
-def _axes(item: Reader) -> tuple[Axis, ...]:
-    if "axes" not in item.document:
-        for system in item.mappings("coordinateSystems"):
-            return _axes(system)
-        return ()
-    axes = item.document["axes"]
-    if not isinstance(axes, list):
-        item.note("axes", f"expected a list, found {short_repr(axes)}: ignored")
-        return ()
-    return tuple(_axis(item, number, axis) for number, axis in enumerate(axes))
-
-
-def _axis(item: Reader, number: int, axis: Any) -> Axis:
-    if isinstance(axis, str):
-        return Axis(axis, AXIS_TYPES.get(axis.lower()))
-    if not isinstance(axis, Mapping) or not isinstance(axis.get("name"), str):
-        item.note(f"axes/{number}", f"expected an object with a name, found {short_repr(axis)}")
-        axis = axis if isinstance(axis, Mapping) else {}
-    name = axis["name"] if isinstance(axis.get("name"), str) else f"axis {number}"
-    kind, unit = axis.get("type"), axis.get("unit")
-    return Axis(
-        name,
-        kind if isinstance(kind, str) else AXIS_TYPES.get(name.lower()),
-        unit if isinstance(unit, str) and unit else None,
-        parse_orientation(axis),
-    )
+def _systems(
+    item: Reader,
+) -> tuple[tuple[CoordinateSystem, ...], str, tuple[CoordinateTransformation, ...]]:
+    """Return the coordinate systems of an image, the name of the one of its levels, and the transformations between
+    them. Before 0.6 there is one system, which has no name.
+    """
+    if "axes" in item.document or SYSTEMS not in item.document:
+        return (CoordinateSystem(PHYSICAL, parse_axes(item)),), PHYSICAL, ()
+    systems = parse_systems(item)
+    names = [system.name for system in systems]
+    outputs = (level_system(dataset) for dataset in item.mappings("datasets"))
+    name = next((name for name in outputs if name in names), names[0] if names else PHYSICAL)
+    return systems, name, parse_transformations(item)
 
 
 def _levels(item: Reader, rank: int | None, unapplied: list[str]) -> Iterator[Level]:
-    outer = _scaling(item, rank, unapplied)
+    # Since 0.6 the transformations of the whole image lead to other coordinate systems.
+    outer = None if SYSTEMS in item.document else _scaling(item, rank, unapplied)
     for dataset in item.mappings("datasets"):
         path = dataset.string("path")
         if path is None:
@@ -212,7 +199,9 @@ def _scaling(item: Reader, rank: int | None, unapplied: list[str]) -> Scaling | 
             part = matrix
             rank = rank or len(part[0])
         elif kind == "identity":
-            continue
+            if rank is None:
+                continue
+            part = (1.0,) * rank, (0.0,) * rank
         else:
             step.note("type", f"transformation {short_repr(kind)} is not supported: ignored")
             unapplied.append(kind or "without a type")

@@ -312,9 +312,15 @@ def test_at_most_some_members_of_a_large_group_are_opened() -> None:
 
 
 def test_metadata_of_a_later_draft_are_reported() -> None:
-    dataset = describe(FakeGroup({"ome": {"version": "0.6", "scene": {}}}))
+    dataset = describe(FakeGroup({"ome": {"version": "0.7", "collection": {}}}))
     assert dataset.kind == "undisplayable"
-    assert any("draft later than OME-NGFF 0.5" in problem for problem in dataset.problems)
+    assert any("draft later than OME-NGFF 0.6" in problem for problem in dataset.problems)
+
+
+def test_a_scene_is_reported() -> None:
+    scene = {"coordinateTransformations": []}
+    dataset = describe(FakeGroup({"ome": {"version": "0.6rc0", "scene": scene}}))
+    assert any("it is a scene" in problem for problem in dataset.problems)
 
 
 def test_a_transformation_that_is_not_applied_is_reported_with_the_image() -> None:

@@ -168,9 +168,11 @@ def describe(node: Any, location: str = "", path: str = "") -> Dataset:
         images = _member_entries(node)
     if ngff.draft:
         problems.append(
-            f"it uses {', '.join(ngff.draft)} of a draft later than OME-NGFF 0.5: "
-            "only the parts that 0.5 defines are displayed"
+            f"it uses {', '.join(ngff.draft)} of a draft later than OME-NGFF 0.6: "
+            "only the parts that 0.6 defines are displayed"
         )
+    if ngff.scene is not None:
+        problems.append("it is a scene: each image is displayed alone, without its position in the scene")
     if kind != "plate" and not images:
         kind = "undisplayable" if ngff else "group"
         problems.append(_no_image_reason(ngff, node))
@@ -220,7 +222,7 @@ def _member_entries(group: Any) -> tuple[ImageEntry, ...]:
 
 def _no_image_reason(ngff: Ngff, node: Any) -> str:
     if ngff.draft:
-        return "its images are described in a way that only drafts later than OME-NGFF 0.5 define"
+        return "its images are described in a way that only drafts later than OME-NGFF 0.6 define"
     if ngff.plate is not None:
         return "it is a plate: choose a well"
     if ngff.well is not None or ngff.series is not None:

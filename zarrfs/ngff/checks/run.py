@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from zarrfs.ngff.checks.report import Finding, Message, Report, Tier
 from zarrfs.ngff.checks.schema import schema_findings
+from zarrfs.ngff.checks.schema_0_6 import schema_0_6_findings
 from zarrfs.ngff.checks.semantic import semantic_findings
+from zarrfs.ngff.checks.semantic_0_6 import semantic_0_6_findings
 from zarrfs.ngff.checks.stored import stored_findings
 from zarrfs.ngff.checks.strict import strict_findings
 from zarrfs.ngff.load import Node
 from zarrfs.ngff.parse import OME_KEYS, ome_attributes, parse
+from zarrfs.ngff.version_0_6 import SYSTEMS, VERSION_0_6
 from zarrfs.text import MAX_MESSAGE, safe_text
 
 __all__ = ["VERSIONS", "check_attributes", "check_node"]
 
-VERSIONS = ("0.1", "0.2", "0.3", "0.4", "0.5")
+VERSIONS = ("0.1", "0.2", "0.3", "0.4", "0.5", VERSION_0_6)
 
 
 def check_attributes(attributes: Mapping[str, Any]) -> Report:
@@ -43,7 +47,7 @@ def _report(attributes: Mapping[str, Any], node: Node | None) -> Report:
         return _checked(attributes, document, base, node)
     except RecursionError:
         return Report(
-            False, None, (Message("schema", base, "the metadata is nested too deeply to be checked"),)
+            False, None, (Message("schema", base, "the metadata is nested too deeply to be checked", True),)
         )
 
 
@@ -53,23 +57,44 @@ def _checked(
     version = _version(attributes, document, base)
     if version is None:
         message = "no OME-NGFF metadata found: expected one of " + ", ".join(OME_KEYS)
-        return Report(False, None, (Message("schema", "", message),))
+        return Report(False, None, (Message("schema", "", message, True),))
     if version not in VERSIONS:
-        return Report(False, version, (Message("schema", base, _unsupported_version_message(version)),))
-    schema = _messages("schema", base, schema_findings(document, version))
-    other_messages = [
-        *_messages("strict", base, strict_findings(document, version)),
-        *_messages("semantic", base, semantic_findings(document, version)),
+        message = _unsupported_version_message(version)
+        return Report(False, version, (Message("schema", base, message, True),))
+    findings: list[tuple[Tier, Iterable[Finding]]] = [
+        (
+            "schema",
+            schema_0_6_findings(document) if version == VERSION_0_6 else schema_findings(document, version),
+        ),
+        ("strict", strict_findings(document, version)),
+        ("semantic", semantic_findings(document, version)),
     ]
+    if version == VERSION_0_6:
+        findings.append(("semantic", semantic_0_6_findings(document, parse(attributes))))
     if node is not None:
-        other_messages += _messages("semantic", base, stored_findings(node, document, version))
-    return Report(not schema, version, (*schema, *other_messages))
+        findings.append(("semantic", stored_findings(node, document, version)))
+    messages = _distinct([message for tier, found in findings for message in _messages(tier, base, found)])
+    return Report(not any(message.is_error for message in messages), version, messages)
+
+
+def _distinct(messages: list[Message]) -> tuple[Message, ...]:
+    """Return messages without repetitions. A message that is repeated is an error if one of them is."""
+    distinct: dict[Message, Message] = {}
+    for message in messages:
+        key = replace(message, is_error=False)
+        distinct[key] = message if message.is_error else distinct.get(key, message)
+    return tuple(distinct.values())
 
 
 def _messages(tier: Tier, base: str, findings: Iterable[Finding]) -> list[Message]:
     return [
-        Message(tier, base + finding.pointer, safe_text(finding.message, MAX_MESSAGE))
-        for finding in dict.fromkeys(findings)
+        Message(
+            tier,
+            base + finding.pointer,
+            safe_text(finding.message, MAX_MESSAGE),
+            finding.is_error or tier == "schema",
+        )
+        for finding in findings
     ]
 
 
@@ -85,9 +110,12 @@ def _version(attributes: Mapping[str, Any], document: Mapping[str, Any], base: s
         match = re.match(r"\d+\.\d+", ngff.version)
         if match is None:
             return "0.5" if base else "0.4"
-        return match.group()
+        # Drafts of 0.6 are checked as the release candidate, whose schema rejects them.
+        return VERSION_0_6 if match.group() == VERSION_0_6[:3] else match.group()
+    if ngff.scene or any(SYSTEMS in item for item in _objects(document.get("multiscales"))):
+        return VERSION_0_6
     if ngff.draft:
-        return "0.6"
+        return "0.7"
     if base:
         return "0.5"
     if ngff.multiscales and not ngff.multiscales[0].axes:
@@ -104,6 +132,6 @@ def _objects(value: Any) -> list[Mapping[str, Any]]:
 
 def _unsupported_version_message(version: str) -> str:
     supported = f"supported versions are {VERSIONS[0]} to {VERSIONS[-1]}"
-    if tuple(map(int, version.split("."))) > (0, 5):
-        return f"version {version} is a draft later than OME-NGFF 0.5, which cannot be checked; {supported}"
+    if tuple(map(int, version.split("."))) > (0, 6):
+        return f"version {version} is later than OME-NGFF {VERSION_0_6} and cannot be checked; {supported}"
     return f"version {version} of OME-NGFF does not exist; {supported}"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from zarrfs.ngff.checks.members import BOOLEAN, COUNT, INDEX, INTEGER, NUMBER, OBJECT, STRING, field, items
 from zarrfs.ngff.checks.report import Finding, pointer
-from zarrfs.ngff.reader import is_number
 from zarrfs.text import short_repr
 
 __all__ = [
@@ -20,21 +19,11 @@ __all__ = [
     "scale_findings",
 ]
 
-Kind = tuple[str, Callable[[Any], bool]]
-
-STRING: Kind = ("a string", lambda value: isinstance(value, str))
-NUMBER: Kind = ("a number", is_number)
-BOOLEAN: Kind = ("true or false", lambda value: isinstance(value, bool))
-INTEGER: Kind = ("an integer", lambda value: is_number(value) and value == int(value))
-COUNT: Kind = ("a positive integer", lambda value: INTEGER[1](value) and value > 0)
-INDEX: Kind = ("a non-negative integer", lambda value: INTEGER[1](value) and value >= 0)
-OBJECT: Kind = ("an object", lambda value: isinstance(value, Mapping))
-
 
 def old_findings(document: Mapping[str, Any], version: str) -> Iterator[Finding]:
     """Yield the violations of the schemas of 0.1, 0.2 or 0.3."""
     if "multiscales" in document:
-        yield from _items(
+        yield from items(
             document, "", "multiscales", lambda item, location: _multiscale(item, location, version)
         )
     if "omero" in document:
@@ -49,49 +38,6 @@ def old_findings(document: Mapping[str, Any], version: str) -> Iterator[Finding]
         yield from image_label_findings(document["image-label"], version)
 
 
-def _field(
-    item: Mapping[str, Any], location: str, key: str, kind: Kind, required: bool = False
-) -> Iterator[Finding]:
-    if key not in item:
-        if required:
-            yield Finding(location, f"{short_repr(key)} is missing")
-    elif not kind[1](item[key]):
-        yield Finding(location + pointer(key), f"expected {kind[0]}, found {short_repr(item[key])}")
-
-
-def _items(
-    item: Mapping[str, Any],
-    location: str,
-    key: str,
-    check: Callable[[Mapping[str, Any], str], Iterator[Finding]],
-    unique: bool = True,
-) -> Iterator[Finding]:
-    """Check a required, non-empty list of objects, which must be distinct if ``unique``."""
-    values = item.get(key)
-    list_location = location + pointer(key)
-    if key not in item:
-        yield Finding(location, f"{short_repr(key)} is missing")
-        return
-    if not isinstance(values, list) or not values:
-        yield Finding(list_location, f"expected a non-empty list, found {short_repr(values)}")
-        return
-    first_positions: dict[str, int] = {}
-    for number, value in enumerate(values):
-        if not isinstance(value, Mapping):
-            yield Finding(list_location + pointer(number), f"expected an object, found {short_repr(value)}")
-            continue
-        if unique:
-            earlier = first_positions.setdefault(canonical_json(value), number)
-            if earlier != number:
-                yield Finding(list_location + pointer(number), f"duplicate of item {earlier}")
-        yield from check(value, list_location + pointer(number))
-
-
-def canonical_json(value: Any) -> str:
-    """Return JSON text that is equal for equal values, independent of the order of keys."""
-    return json.dumps(value, sort_keys=True)
-
-
 def _version(item: Mapping[str, Any], location: str, version: str) -> Iterator[Finding]:
     if "version" in item and item["version"] != version:
         yield Finding(
@@ -101,8 +47,8 @@ def _version(item: Mapping[str, Any], location: str, version: str) -> Iterator[F
 
 def _multiscale(item: Mapping[str, Any], location: str, version: str) -> Iterator[Finding]:
     yield from _version(item, location, version)
-    yield from _field(item, location, "name", STRING)
-    yield from _items(item, location, "datasets", _dataset, unique=False)
+    yield from field(item, location, "name", STRING)
+    yield from items(item, location, "datasets", _dataset, unique=False)
     if version != "0.3":
         return
     axes = item.get("axes")
@@ -120,26 +66,26 @@ def _multiscale(item: Mapping[str, Any], location: str, version: str) -> Iterato
 
 
 def _dataset(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
-    yield from _field(item, location, "path", STRING, required=True)
+    yield from field(item, location, "path", STRING, required=True)
 
 
 def _omero(omero: Any) -> Iterator[Finding]:
     if not isinstance(omero, Mapping):
         yield Finding("/omero", f"expected an object, found {short_repr(omero)}")
     elif omero.get("channels") != []:
-        yield from _items(omero, "/omero", "channels", _channel, unique=False)
+        yield from items(omero, "/omero", "channels", _channel, unique=False)
 
 
 def _channel(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
-    yield from _field(item, location, "color", STRING, required=True)
-    yield from _field(item, location, "label", STRING)
-    yield from _field(item, location, "family", STRING)
-    yield from _field(item, location, "active", BOOLEAN)
-    yield from _field(item, location, "window", OBJECT, required=True)
+    yield from field(item, location, "color", STRING, required=True)
+    yield from field(item, location, "label", STRING)
+    yield from field(item, location, "family", STRING)
+    yield from field(item, location, "active", BOOLEAN)
+    yield from field(item, location, "window", OBJECT, required=True)
     window = item.get("window")
     if isinstance(window, Mapping):
         for key in ("start", "min", "end", "max"):
-            yield from _field(window, location + "/window", key, NUMBER, required=True)
+            yield from field(window, location + "/window", key, NUMBER, required=True)
 
 
 def _plate(plate: Any, version: str) -> Iterator[Finding]:
@@ -147,27 +93,27 @@ def _plate(plate: Any, version: str) -> Iterator[Finding]:
         yield Finding("/plate", f"expected an object, found {short_repr(plate)}")
         return
     yield from _version(plate, "/plate", version)
-    yield from _field(plate, "/plate", "name", STRING)
-    yield from _field(plate, "/plate", "field_count", COUNT)
-    yield from _items(plate, "/plate", "rows", _named)
-    yield from _items(plate, "/plate", "columns", _named)
-    yield from _items(plate, "/plate", "wells", _plate_well)
+    yield from field(plate, "/plate", "name", STRING)
+    yield from field(plate, "/plate", "field_count", COUNT)
+    yield from items(plate, "/plate", "rows", _named)
+    yield from items(plate, "/plate", "columns", _named)
+    yield from items(plate, "/plate", "wells", _plate_well)
     if plate.get("acquisitions", []) != []:
-        yield from _items(plate, "/plate", "acquisitions", _acquisition, unique=False)
+        yield from items(plate, "/plate", "acquisitions", _acquisition, unique=False)
 
 
 def _named(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
-    yield from _field(item, location, "name", STRING, required=True)
+    yield from field(item, location, "name", STRING, required=True)
 
 
 def _plate_well(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
-    yield from _field(item, location, "path", STRING, required=True)
+    yield from field(item, location, "path", STRING, required=True)
 
 
 def _acquisition(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
-    yield from _field(item, location, "id", INDEX, required=True)
-    yield from _field(item, location, "name", STRING)
-    yield from _field(item, location, "maximumfieldcount", COUNT)
+    yield from field(item, location, "id", INDEX, required=True)
+    yield from field(item, location, "name", STRING)
+    yield from field(item, location, "maximumfieldcount", COUNT)
 
 
 def _well(well: Any, version: str) -> Iterator[Finding]:
@@ -175,12 +121,12 @@ def _well(well: Any, version: str) -> Iterator[Finding]:
         yield Finding("/well", f"expected an object, found {short_repr(well)}")
         return
     yield from _version(well, "/well", version)
-    yield from _items(well, "/well", "images", _field_of_view)
+    yield from items(well, "/well", "images", _field_of_view)
 
 
 def _field_of_view(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
-    yield from _field(item, location, "path", STRING, required=True)
-    yield from _field(item, location, "acquisition", INTEGER)
+    yield from field(item, location, "path", STRING, required=True)
+    yield from field(item, location, "acquisition", INTEGER)
 
 
 def labels_findings(labels: Any) -> Iterator[Finding]:
@@ -193,23 +139,26 @@ def labels_findings(labels: Any) -> Iterator[Finding]:
             yield Finding(pointer("labels", number), f"expected a string, found {short_repr(path)}")
 
 
-def image_label_findings(label: Any, version: str) -> Iterator[Finding]:
-    """Yield the violations of the schema of ``image-label``, which is the same in all versions."""
+def image_label_findings(label: Any, version: str | None) -> Iterator[Finding]:
+    """Yield the violations of the schema of ``image-label``, which is the same in all versions. ``version`` is the one
+    that it may state, None if it states none (since 0.6).
+    """
     if not isinstance(label, Mapping):
         yield Finding("/image-label", f"expected an object, found {short_repr(label)}")
         return
-    yield from _version(label, "/image-label", version)
+    if version is not None:
+        yield from _version(label, "/image-label", version)
     for key, check in (("colors", _label_color), ("properties", _label_property)):
         if key in label:
-            yield from _items(label, "/image-label", key, check)
-    yield from _field(label, "/image-label", "source", OBJECT)
+            yield from items(label, "/image-label", key, check)
+    yield from field(label, "/image-label", "source", OBJECT)
     source = label.get("source")
     if isinstance(source, Mapping):
-        yield from _field(source, "/image-label/source", "image", STRING)
+        yield from field(source, "/image-label/source", "image", STRING)
 
 
 def _label_color(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
-    yield from _field(item, location, "label-value", NUMBER, required=True)
+    yield from field(item, location, "label-value", NUMBER, required=True)
     if "rgba" in item:
         rgba = item["rgba"]
         if not isinstance(rgba, list) or len(rgba) != 4:
@@ -224,7 +173,7 @@ def _label_color(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
 
 
 def _label_property(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
-    yield from _field(item, location, "label-value", INTEGER, required=True)
+    yield from field(item, location, "label-value", INTEGER, required=True)
 
 
 def axes_findings(item: Mapping[str, Any], location: str) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from zarrfs.ngff.checks.report import Finding, pointer
 from zarrfs.ngff.reader import is_number
+from zarrfs.ngff.version_0_6 import SYSTEMS, axes_of
 from zarrfs.text import short_repr
 
 __all__ = ["semantic_findings"]
@@ -25,7 +26,11 @@ def semantic_findings(document: Mapping[str, Any], version: str) -> Iterator[Fin
     """Yield the violations of the specification's text, and contradictions within the document."""
     for number, item in _objects(document.get("multiscales")):
         location = pointer("multiscales", number)
-        yield from _axes(item, location, version)
+        if SYSTEMS in item and "axes" not in item:
+            for position, system in _objects(item[SYSTEMS]):
+                yield from _axes(system, location + pointer(SYSTEMS, position), version)
+        else:
+            yield from _axes(item, location, version)
         yield from _transformations(item, location)
         yield from _datasets(item, location)
     yield from _omero(document.get("omero"))
@@ -89,8 +94,9 @@ def _axes(item: Mapping[str, Any], location: str, version: str) -> Iterator[Find
 
 
 def _transformations(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
-    rank = len(item["axes"]) if isinstance(item.get("axes"), list) else None
-    yield from _sequence(item, location, rank)
+    rank = len(axes_of(item)) or None
+    if SYSTEMS not in item:
+        yield from _sequence(item, location, rank)
     for number, dataset in _objects(item.get("datasets")):
         yield from _sequence(dataset, location + pointer("datasets", number), rank)
 
@@ -98,6 +104,9 @@ def _transformations(item: Mapping[str, Any], location: str) -> Iterator[Finding
 def _sequence(item: Mapping[str, Any], location: str, rank: int | None) -> Iterator[Finding]:
     kinds = []
     list_location = location + "/coordinateTransformations"
+    if [step.get("type") for _, step in _objects(item.get("coordinateTransformations"))] == ["sequence"]:
+        item, list_location = item["coordinateTransformations"][0], list_location + "/0/transformations"
+        item = {"coordinateTransformations": item.get("transformations")}
     for number, step in _objects(item.get("coordinateTransformations")):
         kind = step.get("type")
         kinds.append(kind)
@@ -128,7 +137,7 @@ def _datasets(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
             yield from _path(dataset["path"], list_location + pointer(number, "path"))
     space = [
         number
-        for number, axis in enumerate(_list(item.get("axes")))
+        for number, axis in enumerate(axes_of(item))
         if isinstance(axis, Mapping) and axis.get("type") == "space"
     ]
     scales = [scale for _, dataset in datasets if (scale := _scale(dataset)) is not None]
@@ -142,6 +151,8 @@ def _datasets(item: Mapping[str, Any], location: str) -> Iterator[Finding]:
 
 def _scale(dataset: Mapping[str, Any]) -> list[float] | None:
     for _, step in _objects(dataset.get("coordinateTransformations")):
+        if step.get("type") == "sequence":
+            return _scale({"coordinateTransformations": step.get("transformations")})
         values = step.get("scale")
         if step.get("type") == "scale" and isinstance(values, list) and all(is_number(v) for v in values):
             return values

@@ -11,6 +11,7 @@ from typing import Any
 from zarrfs.ngff.checks.report import Finding, pointer
 from zarrfs.ngff.checks.units import SPACE_UNITS, TIME_UNITS
 from zarrfs.ngff.orientation import parse_orientation
+from zarrfs.ngff.version_0_6 import SYSTEMS
 from zarrfs.text import short_repr
 
 __all__ = ["strict_findings"]
@@ -22,9 +23,15 @@ def strict_findings(document: Mapping[str, Any], version: str) -> Iterator[Findi
     for number, item in _objects(document.get("multiscales")):
         location = pointer("multiscales", number)
         yield from _recommended(item, location, (*versioned, "metadata", "type", "name"))
-        for position, axis in _objects(item.get("axes")):
-            yield from _unit(axis, location + pointer("axes", position))
-        yield from _orientations(item, location + "/axes")
+        owners = [(item, location)]
+        owners += [
+            (system, location + pointer(SYSTEMS, position))
+            for position, system in _objects(item.get(SYSTEMS))
+        ]
+        for owner, place in owners:
+            for position, axis in _objects(owner.get("axes")):
+                yield from _unit(axis, place + pointer("axes", position))
+            yield from _orientations(owner, place + "/axes")
     label = document.get("image-label")
     if isinstance(label, Mapping):
         yield from _recommended(label, "/image-label", (*versioned, "colors"))

@@ -99,7 +99,7 @@ def _planned(
         after = apply(after, node)
     names = changed_dimension_names(node, before, after)
     messages = _new_messages(node, before, after, names) if check else ()
-    refused = [message for message in messages if message.tier == "schema"]
+    refused = [message for message in messages if message.is_error]
     if refused:
         problems = "; ".join(f"{message.pointer or '/'}: {message.message}" for message in refused[:5])
         where = f"{node.store.url}/{node.path}".rstrip("/")
