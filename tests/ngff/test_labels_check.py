@@ -255,12 +255,65 @@ FULL: dict[str, dict[str, Any]] = {
     "0.6": {
         "multiscales": [
             {
-                "coordinateSystems": [{"name": "s", "axes": [{"name": "y"}, {"name": "x"}]}],
+                "coordinateSystems": [
+                    {"name": name, "axes": [{"name": "y"}, {"name": "x", "discrete": True, "longName": "X"}]}
+                    for name in ("s", "w")
+                ],
                 "datasets": [
-                    {"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [1, 1]}]}
+                    {
+                        "path": "0",
+                        "coordinateTransformations": [
+                            {
+                                "type": "sequence",
+                                "input": {"path": "0"},
+                                "output": {"name": "s"},
+                                "transformations": [
+                                    {"type": "scale", "scale": [1, 1]},
+                                    {"type": "translation", "translation": [1, 1]},
+                                ],
+                            }
+                        ],
+                    }
+                ],
+                "coordinateTransformations": [
+                    {"input": {"name": "s"}, "output": {"name": "w", "path": None}, **step}
+                    for step in (
+                        {"type": "affine", "affine": [[1, 2, 3], [4, 5, 6]]},
+                        {"type": "affine", "path": "0"},
+                        {"type": "projectAxis", "droppedInputs": [0], "createdOutputs": [0]},
+                        {"type": "displacements", "path": "a", "interpolation": "linear"},
+                        {
+                            "type": "bijection",
+                            "forward": {"type": "identity"},
+                            "inverse": {"type": "identity"},
+                        },
+                        {
+                            "type": "byDimension",
+                            "transformations": [
+                                {
+                                    "transformation": {"type": "identity"},
+                                    "inputAxes": [0, 1],
+                                    "outputAxes": [1, 0],
+                                }
+                            ],
+                        },
+                    )
                 ],
             }
         ]
+    },
+    "scene": {
+        "scene": {
+            "coordinateSystems": [{"name": "w", "axes": [{"name": "y"}, {"name": "x"}]}],
+            "coordinateTransformations": [
+                {
+                    "type": "translation",
+                    "input": {"path": "a", "name": "s"},
+                    "output": {"name": "w"},
+                    "translation": [1, 2],
+                }
+            ],
+        }
     },
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ from click.testing import CliRunner
 
 import zarrfs
 from zarrfs.cli.main import main
-from zarrfs.ngff import check_node
-from zarrfs.ngff.versions import for_zarr_format
-from zarrfs.tools import convert, migrate
+from zarrfs.errors import OptionError, UnsupportedError
+from zarrfs.ngff import check_attributes, check_node, parse
+from zarrfs.ngff.editing import with_axis_name, with_axis_unit, with_pixel_size
+from zarrfs.ngff.versions import for_zarr_format, to_version
+from zarrfs.tools import build_pyramid, convert, migrate
 
 AXES = [{"name": "c", "type": "channel"}, {"name": "y", "type": "space"}, {"name": "x", "type": "space"}]
 
@@ -163,9 +166,9 @@ def test_older_versions_are_unchanged_and_reported(version: str) -> None:
     attributes = {"multiscales": [{"version": version, "datasets": [{"path": "0"}]}]}
     change = for_zarr_format(attributes, "", 3)
     assert change.attributes == attributes
-    assert change.note == f"OME-NGFF {version} is unchanged: only 0.4 can be converted to 0.5"
-    later = {"ome": {"version": "0.6", "multiscales": []}}
-    assert "only 0.5 can be converted to 0.4" in for_zarr_format(later, "", 2).note
+    assert change.note == f"OME-NGFF {version} is unchanged: only 0.4, 0.5, 0.6rc0 can be converted"
+    later = {"ome": {"version": "0.7", "multiscales": []}}
+    assert "OME-NGFF 0.7 is unchanged: only 0.4" in for_zarr_format(later, "", 2).note
 
 
 @pytest.mark.parametrize("version", ["absent", "0.4", 0.4])
@@ -177,3 +180,126 @@ def test_a_version_that_is_absent_or_a_number_is_that_of_0_4(version: Any) -> No
     change = for_zarr_format({"multiscales": [item]}, "image", 3)
     assert change.note == "OME-NGFF 0.4 converted to 0.5"
     assert "version" not in change.attributes["ome"]["multiscales"][0]
+
+
+def test_images_are_converted_to_0_6_and_back_without_loss() -> None:
+    item = {**multiscales()[0], "coordinateTransformations": [{"type": "scale", "scale": [1.0, 0.5, 0.5]}]}
+    item["datasets"][1]["coordinateTransformations"].append({"type": "translation", "translation": [0, 1, 1]})
+    attributes = {"mine": 1, "multiscales": [item], "omero": omero()}
+    newest = to_version(attributes, "", "0.6")
+    assert (newest.note, newest.lost) == ("OME-NGFF 0.4 converted to 0.6rc0", ())
+    assert newest.axes == {"0": ("c", "y", "x"), "1": ("c", "y", "x")}
+    ome = newest.attributes["ome"]
+    assert (newest.attributes["mine"], ome["version"], ome["omero"]) == (1, "0.6rc0", omero())
+    assert ome["multiscales"][0]["coordinateSystems"] == [{"name": "physical", "axes": AXES}]
+    before, after = (parse(each).multiscales[0] for each in (attributes, newest.attributes))
+    assert before.levels[1].translation == (0, 0.5, 0.5)
+    assert [(level.scale, level.translation or (0.0,) * 3) for level in before.levels] == [
+        (level.scale, level.translation or (0.0,) * 3) for level in after.levels
+    ]
+    back = to_version(newest.attributes, "", "0.4")
+    assert (back.note, back.lost) == ("OME-NGFF 0.6rc0 converted to 0.4", ())
+    assert parse(back.attributes).multiscales[0].levels == after.levels
+    assert (
+        to_version(to_version(back.attributes, "", "0.5").attributes, "", "0.6").attributes
+        == newest.attributes
+    )
+    for version, change in (("0.4", back), ("0.6rc0", newest)):
+        report = check_attributes(change.attributes)
+        assert (report.valid, report.version) == (True, version), report.messages
+
+
+def test_what_an_earlier_version_cannot_state_is_named() -> None:
+    systems = [{"name": "w", "axes": AXES}]
+    step = {"type": "mapAxis", "mapAxis": [0, 2, 1], "input": {"name": "physical"}, "output": {"name": "w"}}
+    document = to_version({"multiscales": multiscales()}, "", "0.6").attributes
+    item = document["ome"]["multiscales"][0]
+    item["coordinateSystems"] += systems
+    item["coordinateTransformations"] = [step]
+    change = to_version(document, "", "0.5")
+    assert change.lost == ("the coordinate systems 'w'",)
+    assert change.attributes["ome"]["multiscales"][0]["axes"] == AXES
+    kept = for_zarr_format(document, "", 2)
+    assert kept.attributes == document
+    assert kept.note == "OME-NGFF 0.6rc0 is unchanged: 0.4 cannot state the coordinate systems 'w'"
+    assert to_version({"ome": {"version": "0.6rc0", "scene": {}}}, "", "0.5").lost == ("the scene",)
+    del item["datasets"][1]["coordinateTransformations"]
+    change = to_version(document, "", "0.5")
+    assert (change.refused, change.attributes) == (True, document)
+    assert "the scales of its levels are not known" in change.note
+    assert for_zarr_format(document, "", 3).attributes == document
+
+
+def test_convert_writes_the_given_version(plate: Path, tmp_path: Path) -> None:
+    result = CliRunner().invoke(
+        main, ["convert", str(plate), str(tmp_path / "six.zarr"), "--ome-version", "0.6"]
+    )
+    assert result.exit_code == 0, result.output
+    assert "A/1/0: group; OME-NGFF 0.4 converted to 0.6rc0" in result.output
+    assert_valid(tmp_path / "six.zarr", "0.6rc0", 3)
+    assert zarrfs.open_array(tmp_path / "six.zarr", "A/1/0/0").dimension_names == ("c", "y", "x")
+    convert(tmp_path / "six.zarr", tmp_path / "four.zarr", ome_version="0.4")
+    assert_valid(tmp_path / "four.zarr", "0.4", 2)
+    group = zarrfs.open_group(tmp_path / "six.zarr", "A/1/0", mode="r+")
+    ome = group.attrs["ome"]
+    ome["multiscales"][0]["coordinateSystems"].append({"name": "w", "axes": AXES})
+    group.attrs["ome"] = ome
+    with pytest.raises(UnsupportedError, match=r"OME-NGFF 0\.5 cannot state the coordinate systems 'w'"):
+        convert(tmp_path / "six.zarr", tmp_path / "five.zarr", ome_version="0.5")
+    assert not (tmp_path / "five.zarr").exists()
+    report = convert(tmp_path / "six.zarr", tmp_path / "five.zarr", ome_version="0.5", allow_loss=True)
+    assert any("0.6rc0 converted to 0.5, without the coordinate systems 'w'" in line for line in report)
+    with pytest.raises(OptionError, match="is stored in Zarr format 2, and the copy has format 3"):
+        convert(plate, tmp_path / "x.zarr", zarr_format=3, ome_version="0.4")
+    with pytest.raises(OptionError, match="cannot be combined"):
+        convert(plate, tmp_path / "x.zarr", keep_ngff=True, ome_version="0.5")
+    with pytest.raises(OptionError, match=r"expected 0.4, 0.5 or 0.6, found '0.7'"):
+        convert(plate, tmp_path / "x.zarr", ome_version="0.7")
+
+
+def test_pyramids_of_0_6_keep_the_other_coordinate_systems(tmp_path: Path) -> None:
+    array = zarrfs.create_array(
+        tmp_path / "a.zarr", data=np.zeros((40, 60), "u1"), dimension_names=("y", "x")
+    )
+    array.store.close()
+    result = CliRunner().invoke(
+        main,
+        [
+            "pyramid",
+            str(tmp_path / "a.zarr"),
+            str(tmp_path / "i.zarr"),
+            "--levels",
+            "2",
+            "--ome-version",
+            "0.6",
+        ],
+    )
+    assert result.exit_code == 0, result.output
+    report = check_node(zarrfs.open_group(tmp_path / "i.zarr"))
+    assert (report.valid, report.version) == (True, "0.6rc0"), report.messages
+    group = zarrfs.open_group(tmp_path / "i.zarr", mode="r+")
+    ome = json.loads(json.dumps(group.attrs["ome"]).replace('"physical"', '"here"'))
+    item = ome["multiscales"][0]
+    item["coordinateSystems"].append({"name": "w", "axes": item["coordinateSystems"][0]["axes"]})
+    item["coordinateTransformations"] = [
+        {"type": "mapAxis", "mapAxis": [1, 0], "input": {"name": "here"}, "output": {"name": "w"}}
+    ]
+    group.attrs["ome"] = ome
+    build_pyramid(tmp_path / "i.zarr", levels=3, if_exists="replace")
+    group = zarrfs.open_group(tmp_path / "i.zarr")
+    (image,) = parse(group.attrs).multiscales
+    assert (image.system_name, [system.name for system in image.other_systems]) == ("here", ["w"])
+    assert len(image.levels) == 3
+    assert len(image.transformations) == 1
+    report = check_node(group)
+    assert report.valid, report.messages
+
+
+def test_images_of_0_6_can_be_edited() -> None:
+    attributes = to_version({"multiscales": multiscales()}, "", "0.6").attributes
+    edited = with_pixel_size(attributes, 2, 0.25)
+    assert [level.scale for level in parse(edited).multiscales[0].levels] == [(1, 1, 0.25), (1, 2, 0.5)]
+    edited = with_axis_unit(with_axis_name(edited, 1, "row"), 1, "micrometer")
+    axis = parse(edited).multiscales[0].axes[1]
+    assert (axis.name, axis.unit) == ("row", "micrometer")
+    assert check_attributes(edited).valid

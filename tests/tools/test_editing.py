@@ -17,12 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zarrfs
+from tests.ngff.test_coordinate_graphs import image as image_of_0_6
 from zarrfs.cli.main import main
 from zarrfs.engine.formats.consolidation import V2Consolidation, V3Consolidation
 from zarrfs.engine.stores.wrappers.wrapper import ReadOnlyStore
 from zarrfs.errors import MetadataError, OptionError, ReadOnlyError, StoreError, UnsupportedError
-from zarrfs.ngff import parse
-from zarrfs.ngff.editing import with_axis_name
+from zarrfs.ngff import SystemReference, check_node, compose, load_graph, parse
+from zarrfs.ngff.editing import with_affine, with_axis_name, with_placed_image
+from zarrfs.ngff.transformations import simplified
 from zarrfs.storage import MemoryStore
 from zarrfs.tools import build_pyramid, consolidate_metadata, edit
 from zarrfs.tools.consolidation import stale_consolidation
@@ -361,3 +363,75 @@ def test_invalid_consolidated_metadata_stay_as_they_are(
     assert "were updated" not in output
     assert zarrfs.open_group(tmp_path / "g.zarr").attrs["a"] == 1
     assert "are not updated" in caplog.text
+
+
+def scene_of_two(tmp_path: Path) -> Path:
+    """Write a group with two images of OME-Zarr 0.6, and no metadata of its own."""
+    root = zarrfs.create_group(tmp_path / "scene.zarr")
+    for name in ("a", "b"):
+        root.create_group(name, attributes={"ome": image_of_0_6()}).create_array(
+            "s0", data=np.zeros((4, 5), "u1"), dimension_names=("y", "x")
+        )
+    return tmp_path / "scene.zarr"
+
+
+def test_images_are_placed_in_a_scene(tmp_path: Path) -> None:
+    scene = scene_of_two(tmp_path)
+    places = ["--place", "a=1,0,0;0,1,0", "--place", "b=0,-1,5;1,0,348"]
+    result = CliRunner().invoke(main, ["edit", str(scene), *places])
+    assert result.exit_code == 0, result.output
+    assert check_node(zarrfs.open_group(scene)).valid
+    graph = load_graph(zarrfs.open_group(scene))
+    assert graph.shown == SystemReference("", "world")
+    found = compose(graph, SystemReference("b/s0"), SystemReference("a", "physical"))
+    assert found.matrix == ((0, -3, -15), (2, 0, 358))
+    again = CliRunner().invoke(main, ["edit", str(scene), "--place", "b=1,0,0;0,1,7"])
+    assert again.exit_code == 0, again.output
+    edges = zarrfs.open_group(scene).attrs["ome"]["scene"]["coordinateTransformations"]
+    assert [edge["type"] for edge in edges] == ["identity", "translation"]
+    for place, message in (
+        ("c=1,0,0;0,1,7", "c"),
+        ("b=1,0;0,1", "the rows of its matrix have 2 numbers"),
+        ("b=1,0,0;0,1", "rows of finite numbers"),
+        ("b/s0=1,0,0;0,1,0", "is not an image of OME-NGFF 0.6rc0"),
+    ):
+        refused = CliRunner().invoke(main, ["edit", str(scene), "--place", place])
+        assert refused.exit_code == 1
+        assert message in str(refused.exception)
+    assert zarrfs.open_group(scene).attrs["ome"]["scene"]["coordinateTransformations"] == edges
+
+
+def test_an_affine_transformation_is_added_to_an_image(tmp_path: Path) -> None:
+    scene = scene_of_two(tmp_path)
+    result = CliRunner().invoke(main, ["edit", str(scene / "a"), "--affine", "stage=1,0.5,3;0,1,4"])
+    assert result.exit_code == 0, result.output
+    graph = load_graph(zarrfs.open_group(scene, "a"))
+    found = compose(graph, SystemReference("", "physical"), SystemReference("", "stage"))
+    assert found.matrix == ((1, 0.5, 3), (0, 1, 4))
+    refused = CliRunner().invoke(main, ["edit", str(scene / "a"), "--affine", "physical=1,0,0;0,1,0"])
+    assert (refused.exit_code, "name another one" in str(refused.exception)) == (1, True)
+
+
+def test_coordinate_systems_need_0_6() -> None:
+    with pytest.raises(MetadataError, match=r"since OME-NGFF 0\.6rc0"):
+        with_affine({"multiscales": [{"datasets": []}]}, "w", ((1.0, 0.0),))
+    with pytest.raises(MetadataError, match=r"since OME-NGFF 0\.6rc0"):
+        with_placed_image({"ome": {"version": "0.5", "multiscales": []}}, "a", "s", [], ((1.0, 0.0),))
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind"),
+    [
+        (((1, 0, 0), (0, 1, 0)), "identity"),
+        (((1, 0, 5), (0, 1, 0)), "translation"),
+        (((2, 0, 0), (0, 1, 0)), "scale"),
+        (((2, 0, 1), (0, 1, 0)), "sequence"),
+        (((-2, 0, 1), (0, 1, 0)), "affine"),
+        (((0, 1, 0), (1, 0, 0)), "affine"),
+        (((1, 0, 0),), "affine"),
+    ],
+)
+def test_matrices_are_stored_as_the_simplest_transformation(rows: Any, kind: str) -> None:
+    transformation = simplified(rows)
+    assert transformation.kind == kind
+    np.testing.assert_array_equal(transformation.matrix(2), rows)

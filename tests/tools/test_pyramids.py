@@ -433,7 +433,7 @@ def test_verification_finds_a_wrong_value() -> None:
         ((4, 8, 8), {"axes": "ycx"}, UnsupportedError, "then at most one of channels"),
         ((8, 8), {"scale": (1, 0)}, OptionError, "positive"),
         ((8, 8), {"scale": (1, float("nan"))}, OptionError, "positive"),
-        ((8, 8), {"version": "0.3"}, OptionError, "0.4 or 0.5"),
+        ((8, 8), {"version": "0.3"}, OptionError, r"0.4, 0.5 or 0.6"),
         ((8, 8), {"method": "cubic"}, OptionError, "method"),
         ((8, 8), {"levels": 0}, OptionError, "levels"),
         ((8, 8), {"if_exists": "skip"}, OptionError, "if_exists"),

@@ -9,6 +9,7 @@ import click
 from zarrfs.cli.creation_options import creation_option
 from zarrfs.cli.progress import progress_bar
 from zarrfs.cli.transfer import CopyOptions, copy_options, print_report
+from zarrfs.ngff.versions import OME_VERSIONS
 from zarrfs.tools import convert
 
 __all__ = ["command"]
@@ -24,7 +25,13 @@ __all__ = ["command"]
 @click.option(
     "--allow-loss",
     is_flag=True,
-    help="If the format does not support a data type, write the NumPy type of its values instead of failing.",
+    help="If the format does not support a data type, write the NumPy type of its values instead of failing. Leave "
+    "out what the version of --ome-version cannot state.",
+)
+@click.option(
+    "--ome-version",
+    type=click.Choice(OME_VERSIONS),
+    help="Convert OME-NGFF metadata to this version: 0.4 in format 2, 0.5 and 0.6 in format 3.",
 )
 @click.option("--keep-ngff", is_flag=True, help="Do not change the version of OME-NGFF metadata.")
 @copy_options
@@ -36,6 +43,7 @@ def command(
     shards: Any,
     compressors: Any,
     allow_loss: bool,
+    ome_version: str | None,
     keep_ngff: bool,
     copying: CopyOptions,
 ) -> None:
@@ -66,6 +74,7 @@ def command(
             compressors=compressors,
             allow_loss=allow_loss,
             keep_ngff=keep_ngff,
+            ome_version=ome_version,
             progress=progress.show,
             worker_progress=progress.show_workers,
             **copying,

@@ -15,7 +15,7 @@ from zarrfs.errors import OptionError
 from zarrfs.ngff import editing as ngff
 from zarrfs.text import short_repr
 from zarrfs.tools.editing.editing import Edit, edit
-from zarrfs.tools.editing.image_edits import axis_edit, channel_edit
+from zarrfs.tools.editing.image_edits import axis_edit, channel_edit, placement_edit
 from zarrfs.tools.editing.pointers import with_value, without_value
 
 __all__ = ["command"]
@@ -58,6 +58,16 @@ def _edit_option(name: str, metavar: str, help_text: str) -> Callable[[Any], Any
     "AXIS=SIZE",
     "The pixel size of level 0. Other levels are scaled by the same factor.",
 )
+@_edit_option(
+    "--affine",
+    "SYSTEM=ROWS",
+    "The affine transformation of the image to another coordinate system (0.6), as rows: 1,0,0,5;0,1,0,7;0,0,1,9.",
+)
+@_edit_option(
+    "--place",
+    "IMAGE=ROWS",
+    "Place the image at the path IMAGE in the scene of the group (0.6), by an affine transformation.",
+)
 @click.option("--dry-run", is_flag=True, help="Show the difference, write nothing.")
 @click.option("--no-check", is_flag=True, help="Do not check the OME-NGFF metadata before writing.")
 @location_options
@@ -67,7 +77,10 @@ def command(location: str, dry_run: bool, no_check: bool, storage: tuple[str, ..
     NAME is the name of an attribute, or a JSON pointer such as /ome/omero/channels/0/label. CHANNEL and AXIS are
     numbers from 0, or names. All edits are applied in the given order and written at once.
 
-    OME-NGFF metadata (0.4 and 0.5) are checked before they are written. An edit that makes them invalid is refused.
+    ROWS has one row for each axis of the system, with one number for each axis of the image and the translation.
+    --place adds a scene to a group without OME-NGFF metadata.
+
+    OME-NGFF metadata (since 0.4) are checked before they are written. An edit that makes them invalid is refused.
     Consolidated metadata that contain the node are updated.
 
     Exit codes: 0 success; 1 error; 2 incorrect usage.
@@ -77,6 +90,7 @@ def command(location: str, dry_run: bool, no_check: bool, storage: tuple[str, ..
       zarrfs edit image.ome.zarr --channel-name 0=DAPI --channel-color 0=0000FF --contrast 0=100,4000
       zarrfs edit image.ome.zarr --scale x=0.65 --scale y=0.65 --unit x=micrometer --dry-run
       zarrfs edit brain.ome.zarr --orientation x=left-to-right --orientation y=anterior-to-posterior
+      zarrfs edit scene.zarr --place 'tile0=1,0,0;0,1,0' --place 'tile1=1,0,0;0,1,348'
       zarrfs edit experiment.zarr/run1 --set 'temperature=310.5' --set '/instrument/lens=20x' --delete draft
     """
     report = edit(
@@ -119,6 +133,11 @@ def _edit(name: str, text: str) -> Edit:
     if name == "set":
         parsed = _json(value)
         return lambda attributes, node: with_value(attributes, key, parsed)
+    if name == "affine":
+        rows = _rows(option, value)
+        return lambda attributes, node: ngff.with_affine(attributes, key, rows)
+    if name == "place":
+        return placement_edit(key, _rows(option, value))
     if name in ("axis_name", "unit", "orientation", "scale"):
         changes: dict[str, Any] = {
             "axis_name": lambda attributes, axis: ngff.with_axis_name(attributes, axis, value),
@@ -170,6 +189,10 @@ def _with_active(option: str, text: str, attributes: Any, channel: int) -> dict[
     if text not in ("yes", "no"):
         raise OptionError(f"{option}: expected yes or no, found {short_repr(text)}")
     return ngff.with_channel_active(attributes, channel, text == "yes")
+
+
+def _rows(option: str, text: str) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(float(value) for value in parse_numbers(row, option)) for row in text.split(";"))
 
 
 def _floats(option: str, text: str, count: int) -> list[float]:

@@ -8,6 +8,7 @@ from zarrfs.cli.progress import progress_bar
 from zarrfs.cli.transfer import ImageOptions, block_options, image_options, print_report
 from zarrfs.cli.values import parse_numbers, parse_storage_options
 from zarrfs.files.importing import import_files
+from zarrfs.ngff.versions import OME_VERSIONS
 
 __all__ = ["command"]
 
@@ -23,7 +24,11 @@ __all__ = ["command"]
     "--plain", is_flag=True, help="Copy the arrays as they are, without OME-NGFF metadata and levels."
 )
 @click.option(
-    "--ngff", "version", type=click.Choice(["0.4", "0.5"]), help="The OME-NGFF version. Default: 0.5."
+    "--ome-version",
+    "--ngff",
+    "version",
+    type=click.Choice(OME_VERSIONS),
+    help="The OME-NGFF version. Default: 0.5.",
 )
 @click.option("--shape", help="The shape of a raw file, such as 64,512,512.")
 @click.option("--dtype", help="The data type of a raw file, such as uint16 or >f4.")

@@ -7,6 +7,7 @@ import click
 from zarrfs.cli.progress import progress_bar
 from zarrfs.cli.transfer import ImageOptions, execution_options, image_options, print_report
 from zarrfs.cli.values import parse_numbers, parse_storage_options
+from zarrfs.ngff.versions import OME_VERSIONS
 from zarrfs.tools import build_pyramid
 
 __all__ = ["command"]
@@ -16,9 +17,10 @@ __all__ = ["command"]
 @click.argument("location")
 @click.argument("destination", required=False)
 @click.option(
+    "--ome-version",
     "--ngff",
     "version",
-    type=click.Choice(["0.4", "0.5"]),
+    type=click.Choice(OME_VERSIONS),
     help="The OME-NGFF version. Default: 0.5, or that of the Zarr format of LOCATION if levels are added to it.",
 )
 @click.option(

@@ -1,9 +1,9 @@
-"""Edits of OME-NGFF metadata: names, channels, axes, pixel sizes and units. Pure functions on attributes.
+"""Edits of OME-NGFF metadata: names, channels, axes, sizes, units and positions. Pure functions on attributes.
 
 Each function takes the attributes of a group, and returns changed ones. The argument is not changed, and all other
 parts of the metadata stay as they are stored. The metadata are at the root of the attributes (0.4) or in the member
-``ome`` (0.5). All functions raise MetadataError if the metadata have no place for the value, and OptionError for a
-value that is not valid. Nothing is written.
+``ome`` (since 0.5). All functions raise MetadataError if the metadata have no place for the value, and OptionError for
+a value that is not valid. Nothing is written.
 """
 
 from __future__ import annotations
@@ -11,15 +11,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from copy import deepcopy
+from itertools import chain
 from typing import Any
 
 from zarrfs.errors import MetadataError, OptionError
 from zarrfs.ngff.orientation import ANATOMICAL_DIRECTIONS, ORIENTATIONS, orientation_document
 from zarrfs.ngff.parse import ome_attributes, parse
 from zarrfs.ngff.reader import is_number
+from zarrfs.ngff.transformations import Matrix, simplified
+from zarrfs.ngff.version_0_6 import (
+    SYSTEMS,
+    TRANSFORMATIONS,
+    VERSION_0_6,
+    axes_of,
+    transformation_document,
+)
 from zarrfs.text import short_repr
 
 __all__ = [
+    "with_affine",
     "with_axis_name",
     "with_axis_orientation",
     "with_axis_unit",
@@ -30,11 +40,17 @@ __all__ = [
     "with_channels",
     "with_image_name",
     "with_pixel_size",
+    "with_placed_image",
 ]
 
 DEFAULT_COLORS = ("FFFFFF", "00FF00", "FF00FF", "00FFFF", "FFFF00", "0000FF", "FF0000")
 
 Attributes = Mapping[str, Any]
+
+WORLD = "world"
+"""The name of the coordinate system of a new scene."""
+
+CONVERT = "zarrfs convert --ome-version 0.6 writes a copy of that version"
 
 
 def with_channel_label(attributes: Attributes, channel: int, label: str) -> dict[str, Any]:
@@ -102,8 +118,8 @@ def with_image_name(attributes: Attributes, name: str, image: int = 0) -> dict[s
 def with_axis_name(attributes: Attributes, axis: int, name: str, image: int = 0) -> dict[str, Any]:
     """Return the attributes with another name of an axis. Its type does not change."""
     edited, ome = _copied(attributes)
-    axes = _multiscales(ome, image).get("axes")
-    if not isinstance(axes, list) or axis >= len(axes):
+    axes = axes_of(_multiscales(ome, image))
+    if axis >= len(axes):
         raise MetadataError(f"the metadata has no axis {axis}")
     old = axes[axis].get("name") if isinstance(axes[axis], dict) else axes[axis]
     if isinstance(axes[axis], dict):
@@ -154,8 +170,8 @@ def with_axis_unit(attributes: Attributes, axis: int, unit: str, image: int = 0)
     The numbers of the pixel sizes do not change.
     """
     edited, ome = _copied(attributes)
-    axes = _multiscales(ome, image).get("axes")
-    if not isinstance(axes, list) or axis >= len(axes) or not isinstance(axes[axis], dict):
+    axes = axes_of(_multiscales(ome, image))
+    if axis >= len(axes) or not isinstance(axes[axis], dict):
         raise MetadataError(f"axis {axis} has no place for a unit: axes are objects since OME-NGFF 0.4")
     if unit:
         axes[axis]["unit"] = unit
@@ -172,8 +188,8 @@ def with_axis_orientation(
     An empty orientation removes it. The numbers of the pixel sizes and positions do not change.
     """
     edited, ome = _copied(attributes)
-    axes = _multiscales(ome, image).get("axes")
-    if not isinstance(axes, list) or axis >= len(axes) or not isinstance(axes[axis], dict):
+    axes = axes_of(_multiscales(ome, image))
+    if axis >= len(axes) or not isinstance(axes[axis], dict):
         raise MetadataError(
             f"axis {axis} has no place for an orientation: axes are objects since OME-NGFF 0.4"
         )
@@ -189,6 +205,72 @@ def with_axis_orientation(
         raise OptionError(f"axis {axis} is not of type space; only spatial axes have an orientation")
     axes[axis]["orientation"] = orientation_document(orientation)
     return edited
+
+
+def with_affine(attributes: Attributes, name: str, rows: Matrix, image: int = 0) -> dict[str, Any]:
+    """Return the attributes with an affine transformation from the coordinate system of the levels to the system
+    ``name`` (0.6). A system that does not exist yet gets the axes of the levels.
+
+    ``rows`` has a row for each axis of the system; the last number of a row is the translation.
+    """
+    edited, ome = _copied(attributes)
+    item = _multiscales(ome, image)
+    models = parse(attributes).multiscales
+    if SYSTEMS not in item or image >= len(models):
+        raise MetadataError(f"coordinate systems exist since OME-NGFF {VERSION_0_6}: {CONVERT}")
+    own = models[image].system_name
+    if name == own:
+        raise OptionError(f"{short_repr(name)} is the coordinate system of the levels; name another one")
+    _add_system(item, name, axes_of(item))
+    _replace_edge(item, {"name": own}, {"name": name}, rows)
+    return edited
+
+
+def with_placed_image(
+    attributes: Attributes, path: str, system: str, axes: list[Any], rows: Matrix
+) -> dict[str, Any]:
+    """Return the attributes with a scene (0.6) in which an image is placed by an affine transformation.
+
+    ``path`` is the path of the image relative to the scene, and ``system`` is its coordinate system, with ``axes``. The
+    image is placed in the first coordinate system of the scene. A scene without one gets the system ``world`` with
+    these axes. ``rows`` is as for ``with_affine``.
+    """
+    edited, ome = _copied(attributes)
+    if parse(attributes).version not in (None, VERSION_0_6):
+        raise MetadataError(f"scenes exist since OME-NGFF {VERSION_0_6}: {CONVERT}")
+    if "ome" not in edited:
+        ome = edited["ome"] = {"version": VERSION_0_6}
+    scene = ome.setdefault("scene", {})
+    if not isinstance(scene, dict):
+        raise MetadataError("the metadata 'scene' is not an object")
+    scenes = parse(edited).scene
+    target = scenes.systems[0].name if scenes is not None and scenes.systems else WORLD
+    _add_system(scene, target, axes)
+    _replace_edge(scene, {"path": path, "name": system}, {"name": target}, rows)
+    return edited
+
+
+def _add_system(item: dict[str, Any], name: str, axes: list[Any]) -> None:
+    systems = item.setdefault(SYSTEMS, [])
+    if not isinstance(systems, list):
+        raise MetadataError(f"the metadata {SYSTEMS!r} are not a list")
+    if not any(isinstance(system, dict) and system.get("name") == name for system in systems):
+        systems.append({"name": name, "axes": deepcopy(axes)})
+
+
+def _replace_edge(item: dict[str, Any], source: Any, target: Any, rows: Matrix) -> None:
+    """Replace the transformation between two systems in place, or add it."""
+    if not rows or any(len(row) != len(rows[0]) for row in rows) or not all(map(is_number, chain(*rows))):
+        raise OptionError(f"expected rows of finite numbers, of the same length, found {short_repr(rows)}")
+    edges = item.setdefault(TRANSFORMATIONS, [])
+    if not isinstance(edges, list):
+        raise MetadataError(f"the metadata {TRANSFORMATIONS!r} are not a list")
+    edge = {**transformation_document(simplified(rows)), "input": source, "output": target}
+    for number, other in enumerate(edges):
+        if isinstance(other, dict) and (other.get("input"), other.get("output")) == (source, target):
+            edges[number] = edge
+            return
+    edges.append(edge)
 
 
 def _copied(attributes: Attributes) -> tuple[dict[str, Any], Any]:
@@ -218,6 +300,8 @@ def _numbers(dataset: Any, kind: str, axis: int) -> list[float] | None:
     """Return the list of a level's scale or translation, to be changed in place; None if it has none for the axis."""
     steps = dataset.get("coordinateTransformations") if isinstance(dataset, dict) else None
     steps = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
+    if [step.get("type") for step in steps] == ["sequence"]:  # since 0.6
+        return _numbers({"coordinateTransformations": steps[0].get("transformations")}, kind, axis)
     values = [step.get(kind) for step in steps if step.get("type") == kind]
     if len(values) != 1 or not isinstance(values[0], list) or axis >= len(values[0]):
         return None

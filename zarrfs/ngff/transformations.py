@@ -37,6 +37,7 @@ __all__ = [
     "VectorField",
     "is_singular",
     "sequence",
+    "simplified",
 ]
 
 Matrix = tuple[tuple[float, ...], ...]
@@ -438,6 +439,23 @@ class VectorField(Transformation):
 def sequence(steps: tuple[Transformation, ...]) -> Transformation:
     """Return a sequence of transformations; the only one itself, and the identity if there is none."""
     return steps[0] if len(steps) == 1 else Sequence(steps) if steps else Identity()
+
+
+def simplified(rows: Matrix) -> Transformation:
+    """Return the least expressive transformation with an affine matrix: an identity, a translation, a scale, both, or
+    an affine transformation, as the specification recommends.
+    """
+    matrix = np.array(rows, np.float64)
+    square, offsets = matrix[:, :-1], tuple(float(value) for value in matrix[:, -1])
+    factors = tuple(float(value) for value in square.diagonal())
+    if square.shape[0] != square.shape[1] or np.any(square != np.diag(factors)) or min(factors) <= 0:
+        return Affine(_rows_of(matrix))
+    steps: list[Transformation] = []
+    if any(factor != 1 for factor in factors):
+        steps.append(Scale(factors))
+    if any(offsets):
+        steps.append(Translation(offsets))
+    return sequence(tuple(steps))
 
 
 def is_singular(matrix: npt.NDArray[Any]) -> bool:

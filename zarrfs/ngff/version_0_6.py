@@ -43,6 +43,7 @@ __all__ = [
     "parse_transformation",
     "parse_transformations",
     "transformation_document",
+    "with_systems_of",
 ]
 
 VERSION_0_6 = "0.6rc0"
@@ -84,7 +85,7 @@ def axes_of(item: Mapping[str, Any]) -> list[Any]:
         return axes if isinstance(axes, list) else []
     systems = list(Reader(item, "", []).mappings(SYSTEMS))
     datasets = Reader(item, "", []).mappings("datasets")
-    names = {name for dataset in datasets if (name := level_system(dataset)) is not None}
+    names = [name for dataset in datasets if (name := level_system(dataset)) is not None]
     named = [system for system in systems if system.document.get("name") in names] or systems
     axes = named[0].document.get("axes") if named else None
     return axes if isinstance(axes, list) else []
@@ -236,6 +237,37 @@ def _matrix(reader: Reader, key: str) -> tuple[Matrix | None, str | None]:
         reader.note(key, f"expected rows of finite numbers, of the same length, found {found}: ignored")
         return None, None
     return tuple(tuple(float(value) for value in row) for row in rows), None
+
+
+def with_systems_of(attributes: Mapping[str, Any], previous: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of an image with the coordinate systems and transformations of the image that it replaces,
+    whose metadata are ``previous``. The axes of the levels are the new ones; their system keeps its name.
+    """
+    images = previous.get("multiscales")
+    old = images[0] if isinstance(images, list) and images else None
+    if not isinstance(old, Mapping) or not isinstance(old.get(SYSTEMS), list):
+        return dict(attributes)
+    new = dict(attributes["ome"]["multiscales"][0])
+    names = [name for item in Reader(old, "", []).mappings("datasets") if (name := level_system(item))]
+    if names:
+        new[SYSTEMS] = [{**new[SYSTEMS][0], "name": names[0]}]
+        new["datasets"] = [
+            {
+                **dataset,
+                TRANSFORMATIONS: [
+                    {**step, "output": {"name": names[0]}} for step in dataset[TRANSFORMATIONS]
+                ],
+            }
+            for dataset in new["datasets"]
+        ]
+        new[SYSTEMS] += [
+            system
+            for system in old[SYSTEMS]
+            if isinstance(system, Mapping) and system.get("name") != names[0]
+        ]
+        if TRANSFORMATIONS in old:
+            new[TRANSFORMATIONS] = old[TRANSFORMATIONS]
+    return {**attributes, "ome": {**attributes["ome"], "multiscales": [new]}}
 
 
 def transformation_document(transformation: Transformation) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from zarrfs.files.stacks.names import natural_order
 from zarrfs.files.stacks.reader import files_of_directory
 from zarrfs.logs import logger
 from zarrfs.ngff.orientation import ANATOMICAL_DIRECTIONS
+from zarrfs.ngff.versions import full_version, zarr_format_of
 from zarrfs.tools.copying.conversion import convert
 from zarrfs.tools.copying.reports import CopyReport
 from zarrfs.tools.copying.unfinished import mark_complete
@@ -205,7 +206,7 @@ def _import_series(
 
 def _begin_series(target: str | os.PathLike[str], pyramid: dict[str, Any]) -> None:
     """Create the group of a series, which is marked as unfinished, or mark the existing one of an interrupted run."""
-    version, options = pyramid["version"] or "0.5", pyramid["storage_options"]
+    version, options = full_version(pyramid["version"] or "0.5"), pyramid["storage_options"]
     layout: dict[str, Any] = {"bioformats2raw.layout": 3}
     attributes = layout if version == "0.4" else {"ome": {"version": version, **layout}}
     attributes[UNFINISHED] = {"command": "import"}
@@ -216,7 +217,7 @@ def _begin_series(target: str | os.PathLike[str], pyramid: dict[str, Any]) -> No
             return
     zarrfs.create_group(
         target,
-        zarr_format=2 if version == "0.4" else 3,
+        zarr_format=zarr_format_of(version),
         attributes=attributes,
         overwrite=pyramid["if_exists"] == "replace",
         storage_options=options,

@@ -11,6 +11,8 @@ from zarrfs.api.open import open as open_node
 from zarrfs.engine.hierarchy.node import StoredNode
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.locations import open_store, split_options
+from zarrfs.errors import OptionError
+from zarrfs.ngff.versions import zarr_format_of
 from zarrfs.tools.copying.cluster.connection import check_task_timeout, executor_of
 from zarrfs.tools.copying.copy_execution import estimate_copy, execute_copy
 from zarrfs.tools.copying.copy_plan import CACHE_NBYTES, CopyOptions, IfExists, plan_copy
@@ -44,6 +46,7 @@ def convert(
     skip_broken: bool = False,
     allow_loss: bool = False,
     keep_ngff: bool = False,
+    ome_version: str | None = None,
     paths: Sequence[str] | None = None,
     nodes_only: bool = False,
     storage_options: dict[str, Any] | None = None,
@@ -74,9 +77,12 @@ def convert(
             directory next to it, which is deleted afterwards. The expected time then contains writing.
         skip_broken: skip members that cannot be read or that the format cannot represent. They are in ``skipped`` of
             the result.
-        allow_loss: replace a data type that the format does not have with the NumPy data type of its values.
+        allow_loss: replace a data type that the format does not have with the NumPy data type of its values, and leave
+            out what ``ome_version`` cannot state.
         keep_ngff: leave OME-NGFF metadata unchanged. By default version 0.4 is converted to 0.5 in format 3, and 0.5
             to 0.4 in format 2.
+        ome_version: convert OME-NGFF metadata to this version: 0.4 (in format 2), 0.5 or 0.6 (in format 3). Metadata
+            that it cannot state are an error without ``allow_loss``.
         paths: copy only the members of the group at these paths, with the groups above them and all nodes below them.
             They are found also if the store of the source cannot list.
         nodes_only: copy arrays and groups only. By default files that belong to no node, such as tables of other
@@ -94,6 +100,15 @@ def convert(
     StoreError or LocationError if the Dask cluster cannot be used. Raises another ZarrError for failures while chunks
     are copied.
     """
+    if ome_version is not None:
+        ome_format = zarr_format_of(ome_version)
+        if keep_ngff:
+            raise OptionError("keep_ngff and ome_version cannot be combined")
+        if zarr_format not in (None, ome_format):
+            raise OptionError(
+                f"OME-NGFF {ome_version} is stored in Zarr format {ome_format}, and the copy has format {zarr_format}"
+            )
+        zarr_format = ome_format
     target_options = TargetOptions(zarr_format, chunks, shards, compressors, allow_loss)
     check_task_timeout(dask, task_timeout)
     with executor_of(dask, task_timeout, worker_progress) as executor:
@@ -110,6 +125,7 @@ def convert(
             dry_run,
             skip_broken,
             keep_ngff,
+            ome_version,
             paths,
             nodes_only,
             executor,

@@ -23,7 +23,7 @@ from zarrfs.errors import (
     OptionError,
     UnsupportedError,
 )
-from zarrfs.ngff.versions import VersionChange, for_zarr_format
+from zarrfs.ngff.versions import VersionChange, for_zarr_format, to_version
 from zarrfs.tools.copying.conventions import convert_conventions, effective_fill_value
 from zarrfs.tools.copying.executors import Executor, ThreadExecutor
 from zarrfs.tools.copying.planning import (
@@ -72,6 +72,7 @@ class CopyOptions:
     dry_run: bool = False
     skip_broken: bool = False
     keep_ngff: bool = False
+    ome_version: str | None = None
     paths: Sequence[str] | None = None
     nodes_only: bool = False
     executor: Executor = field(default_factory=ThreadExecutor)
@@ -292,6 +293,21 @@ def _group_step(
 
 
 def _ngff_change(group: Group, target_format: int | str, options: CopyOptions) -> VersionChange:
+    """Raises UnsupportedError if the metadata cannot be converted to the version of the options."""
+    version = options.ome_version
+    if version is not None:
+        change = to_version(group.attrs, group.basename, version)
+        if change.refused:
+            raise UnsupportedError(change.note)
+        if change.lost and not options.target.allow_loss:
+            raise UnsupportedError(
+                f"OME-NGFF {version} cannot state {', '.join(change.lost)}; allow_loss=True leaves it out"
+            )
+        return (
+            replace(change, note=f"{change.note}, without {', '.join(change.lost)}")
+            if change.lost
+            else change
+        )
     if options.keep_ngff or target_format == formats.writable_format(group.zarr_format):
         return VersionChange(dict(group.attrs))
     return for_zarr_format(group.attrs, group.basename, target_format)

@@ -9,12 +9,14 @@ import numpy as np
 
 from zarrfs.engine.array.array import Array
 from zarrfs.engine.group.group import Group
-from zarrfs.errors import MetadataError, OptionError
-from zarrfs.ngff import Multiscales, parse
-from zarrfs.ngff.editing import with_channels
+from zarrfs.errors import MetadataError, NodeTypeError, OptionError
+from zarrfs.ngff import Multiscales, ome_attributes, parse
+from zarrfs.ngff.editing import with_channels, with_placed_image
+from zarrfs.ngff.transformations import Matrix
+from zarrfs.ngff.version_0_6 import SYSTEMS, VERSION_0_6, axes_of
 from zarrfs.tools.editing.editing import Edit
 
-__all__ = ["axis_edit", "channel_edit"]
+__all__ = ["axis_edit", "channel_edit", "placement_edit"]
 
 Attributes = Mapping[str, Any]
 
@@ -56,6 +58,26 @@ def channel_edit(function: Callable[[Attributes, int], dict[str, Any]], channel:
         raise OptionError(
             f"the image has no channel {channel!r}; its channels are {names or 'not described'}"
         )
+
+    return apply
+
+
+def placement_edit(path: str, rows: Matrix) -> Edit:
+    """Return an edit that places the image at a path in the scene of the group.
+
+    It raises MetadataError if there is no image of OME-NGFF 0.6, NodeTypeError if the node is not a group.
+    """
+
+    def apply(attributes: Attributes, node: Array | Group) -> dict[str, Any]:
+        if not isinstance(node, Group):
+            raise NodeTypeError("a scene is a group; the location is an array")
+        image = node[path.strip("/")]
+        models = parse(image.attrs).multiscales
+        stored = ome_attributes(image.attrs)[0].get("multiscales")
+        if not models or SYSTEMS not in stored[0]:
+            raise MetadataError(f"{path!r} is not an image of OME-NGFF {VERSION_0_6}")
+        name = models[0].system_name
+        return with_placed_image(attributes, path.strip("/"), name, axes_of(stored[0]), rows)
 
     return apply
 

@@ -73,8 +73,8 @@ def build_pyramid(
     after all levels. An interrupted run is resumed with ``if_exists="resume"``.
 
     Args:
-        version: the OME-NGFF version, 0.4 (in Zarr format 2) or 0.5 (in Zarr format 3). The default is 0.5 for a new
-            image, else the one of the Zarr format of the array.
+        version: the OME-NGFF version, 0.4 (in Zarr format 2), 0.5 or 0.6 (in Zarr format 3). The default is 0.5 for a
+            new image, else the version of the image or the one of the Zarr format of the array.
         method: how each window of elements is reduced: ``"mean"``, ``"median"``, ``"max"``, ``"min"``, ``"mode"`` (the
             most frequent value), or ``"nearest"`` (the first element). ``"auto"`` is mode for labels and booleans, mean
             for other numbers, else nearest. Labels are integers below a group ``labels``, or with ``image-label``

@@ -1,4 +1,4 @@
-"""The axes and the OME-NGFF metadata of a pyramid, versions 0.4 and 0.5.
+"""The axes and the OME-NGFF metadata of a pyramid, versions 0.4 to 0.6.
 
 See https://ngff.openmicroscopy.org/0.5/#multiscale-md
 """
@@ -12,10 +12,12 @@ from typing import Any
 from zarrfs.errors import OptionError, UnsupportedError
 from zarrfs.ngff.geometry import ArrayAxis, Geometry, axis_type
 from zarrfs.ngff.orientation import ANATOMICAL_DIRECTIONS, directions_attribute, orientation_document
+from zarrfs.ngff.version_0_6 import with_systems_of
+from zarrfs.ngff.versions import to_version
 from zarrfs.tools.pyramids.downsampling import Method
 from zarrfs.tools.pyramids.levels import PyramidLevel
 
-__all__ = ["image_axes", "multiscales_attributes", "zarr_format_of"]
+__all__ = ["image_axes", "multiscales_attributes"]
 
 DEFAULT_NAMES = "tczyx"
 MAX_DIMENSIONS = 5
@@ -30,15 +32,6 @@ DESCRIPTIONS: dict[Method, str] = {
     "mode": "Most frequent value of each window; the smallest of several such values.",
     "nearest": "First element of each window.",
 }
-
-ZARR_FORMATS = {"0.4": 2, "0.5": 3}
-
-
-def zarr_format_of(version: str) -> int:
-    """Return the Zarr format of an OME-NGFF version. Raises OptionError for other versions than 0.4 and 0.5."""
-    if version not in ZARR_FORMATS:
-        raise OptionError(f"version: expected 0.4 or 0.5, found {version!r}")
-    return ZARR_FORMATS[version]
 
 
 def image_axes(
@@ -142,7 +135,10 @@ def multiscales_attributes(
         return {**previous, "multiscales": [{"version": version, **multiscales}]}
     ome = previous.get("ome")
     ome = dict(ome) if isinstance(ome, Mapping) else {}
-    return {**previous, "ome": {**ome, "version": version, "multiscales": [multiscales]}}
+    attributes = {**previous, "ome": {**ome, "version": "0.5", "multiscales": [multiscales]}}
+    if version == "0.5":
+        return attributes
+    return with_systems_of(to_version(attributes, "", version).attributes, ome)
 
 
 def _axis_document(axis: ArrayAxis) -> dict[str, Any]:

@@ -15,12 +15,15 @@ from zarrfs.engine.hierarchy.unfinished import UNFINISHED
 from zarrfs.engine.model import ArraySpec
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import UnsupportedError
+from zarrfs.ngff.parse import parse
+from zarrfs.ngff.version_0_6 import VERSION_0_6
+from zarrfs.ngff.versions import zarr_format_of
 from zarrfs.tools.copying.planning import TargetOptions, spec_for_reencoding
 from zarrfs.tools.copying.reports import CopyReport
 from zarrfs.tools.pyramids.downsampling import Method, check_method
 from zarrfs.tools.pyramids.images import SourceImage
 from zarrfs.tools.pyramids.levels import Factors, PyramidLevel, level_paths, plan_levels
-from zarrfs.tools.pyramids.metadata import multiscales_attributes, zarr_format_of
+from zarrfs.tools.pyramids.metadata import multiscales_attributes
 
 __all__ = ["PyramidPlan", "plan_pyramid"]
 
@@ -107,7 +110,7 @@ def plan_pyramid(
     """
     source = image.array
     check_method(source.dtype, method)
-    version = version or _default_version(source, in_place)
+    version = version or _default_version(image, in_place)
     zarr_format = zarr_format_of(version)
     if in_place and source.zarr_format != zarr_format:
         raise UnsupportedError(
@@ -129,8 +132,10 @@ def plan_pyramid(
     return PyramidPlan(version, method, paths, levels, specs, attributes, removed, not in_place)
 
 
-def _default_version(source: Array, in_place: bool) -> str:
-    return "0.4" if in_place and formats.features(source.zarr_format).filters else "0.5"
+def _default_version(image: SourceImage, in_place: bool) -> str:
+    if in_place and parse(image.attributes).version == VERSION_0_6:
+        return "0.6"
+    return "0.4" if in_place and formats.features(image.array.zarr_format).filters else "0.5"
 
 
 def _first_spec(source: Array, options: TargetOptions, names: Sequence[str]) -> ArraySpec:
