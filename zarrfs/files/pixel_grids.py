@@ -3,7 +3,8 @@
 ITK measures space in millimetres and time in seconds by convention. Lengths and times with a known unit are converted;
 other numbers are written as they are stored. Time, channel and other axes of length 1 are omitted, and an image with
 one dimension has a second one of length 1, since ITK reads images with two to five dimensions. An image whose axes
-state an anatomical orientation has three spatial axes, since only these have a direction in the space of a patient.
+state an anatomical orientation has three spatial axes, since only these have a direction in the space of a patient. So
+has an image whose axes are not parallel to those of its scene.
 """
 
 from __future__ import annotations
@@ -201,7 +202,7 @@ def _grid_axes(
     dimensions: Sequence[int], shape: tuple[int, ...], geometry: Geometry, frame: SpatialFrame
 ) -> tuple[GridAxis, ...]:
     axes = [_grid_axis(i, shape[i], geometry, frame) for i in dimensions]
-    if frame.is_anatomical:
+    if frame.is_anatomical or geometry.affine is not None:
         for row, role in enumerate(SPACE_ROLES):
             if geometry.find(role) is None:
                 unit = "" if frame.unit is None else "mm"

@@ -3,6 +3,10 @@
 The sources are, in this order: the OME-NGFF multiscales metadata of a group that contains the array, the attribute
 ``transform`` of the array, the attributes that N5 software writes, the names and units of the dimensions, and the
 position of the dimensions. No chunk is read.
+
+An image in a scene is presented in the first coordinate system of the scene, which the specification of OME-Zarr 0.6
+recommends to display. Only the metadata of the groups that contain the array are used: a path through other images, and
+parameters that are stored in arrays, are not followed, and the image is then presented in its own coordinate system.
 """
 
 from __future__ import annotations
@@ -13,9 +17,23 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from zarrfs.engine.model import ArraySpec
+from zarrfs.errors import MetadataError
 from zarrfs.ngff.array_transforms import TRANSFORM, parse_transform
-from zarrfs.ngff.model import Axis, Channel, Level, Multiscales, Ngff
+from zarrfs.ngff.coordinate_graphs import compose, coordinate_graph
+from zarrfs.ngff.model import (
+    Axis,
+    Channel,
+    CoordinateSystem,
+    Level,
+    Multiscales,
+    Ngff,
+    Scene,
+    SystemReference,
+)
 from zarrfs.ngff.orientation import Vector, with_exact_directions
 from zarrfs.ngff.reader import is_number
 from zarrfs.ngff.units import convert, is_length, is_time
@@ -100,6 +118,20 @@ class ArrayAxis:
     direction: Vector | None = None
 
 
+@dataclass(frozen=True)
+class SpatialAffine:
+    """The positions of elements in a coordinate system whose axes are not parallel to those of the array.
+
+    Attributes:
+        rows: for x, y and z of the system, the factors of the indices along x, y and z, and the position of the first
+            element.
+        axes: the axes x, y and z of the system; None for one that neither the system nor the array has.
+    """
+
+    rows: tuple[tuple[float, ...], ...]
+    axes: tuple[ArrayAxis | None, ...]
+
+
 class PhysicalGrid(NamedTuple):
     """The distances and the position of elements along some dimensions, in one unit.
 
@@ -136,11 +168,14 @@ class Geometry:
         axes: the meaning, scale and translation of each dimension.
         image_name: the name of the image in its metadata; empty if it has none.
         channels: the rendering settings of the channels, as far as the metadata contain them.
+        affine: the positions in the coordinate system that is presented, if scales and translations along the axes do
+            not state them; ``axes`` are then those of the image alone.
     """
 
     axes: tuple[ArrayAxis, ...]
     image_name: str = ""
     channels: tuple[Channel, ...] = ()
+    affine: SpatialAffine | None = None
 
     def find(self, role: Role) -> int | None:
         """Return the number of the dimension with a role, or None if there is none."""
@@ -178,13 +213,14 @@ def array_geometry(spec: ArraySpec, ancestors: Iterable[Ancestor] = ()) -> Geome
     """Return the geometry of an array. ``ancestors`` are the groups that contain it, the nearest one first."""
     ancestors = tuple(ancestors)
     ndim = len(spec.shape)
-    for ancestor in ancestors:
+    for number, ancestor in enumerate(ancestors):
         for multiscales in ancestor.ngff.multiscales:
             level = _find_level(multiscales, ancestor.path)
             axes = None if level is None else _ngff_axes(multiscales, level, ndim)
             if axes is not None:
                 omero = ancestor.ngff.omero
-                return Geometry(_with_roles(axes), multiscales.name, omero.channels if omero else ())
+                axes, affine = _axes_in_scene(_with_roles(axes), multiscales, ancestors[number:])
+                return Geometry(axes, multiscales.name, omero.channels if omero else (), affine)
     transform_axes = _transform_axes(spec)
     if transform_axes is not None:
         return Geometry(_with_roles(with_exact_directions(transform_axes, spec.attributes)))
@@ -195,6 +231,107 @@ def array_geometry(spec: ArraySpec, ancestors: Iterable[Ancestor] = ()) -> Geome
 def axis_type(name: str | None) -> str | None:
     """Return the type of an axis with a well-known name, or None."""
     return next((kind for kind, names in AXIS_NAMES.items() if (name or "").lower() in names), None)
+
+
+def _axes_in_scene(
+    axes: tuple[ArrayAxis, ...], image: Multiscales, ancestors: Sequence[Ancestor]
+) -> tuple[tuple[ArrayAxis, ...], SpatialAffine | None]:
+    """Return the axes of an array in the coordinate system of the scene that contains its image, if there is one.
+
+    The first one of ``ancestors`` is the group of the image.
+    """
+    inner = ancestors[0].path
+    for ancestor in ancestors[1:]:
+        if ancestor.ngff.scene is not None:
+            path = ancestor.path.removesuffix(inner).strip("/")
+            found = _transformation_to_scene(image, path, ancestor.path, ancestor.ngff.scene)
+            if found is None:
+                break
+            system, matrix = found
+            outputs = _with_roles(
+                tuple(
+                    ArrayAxis(
+                        axis.name,
+                        axis.type,
+                        axis.unit,
+                        orientation=axis.orientation,
+                        direction=axis.direction,
+                    )
+                    for axis in system.axes
+                )
+            )
+            return _placed_axes(axes, outputs, matrix) or (axes, None)
+    return axes, None
+
+
+def _placed_axes(
+    axes: Sequence[ArrayAxis], outputs: Sequence[ArrayAxis], matrix: npt.NDArray[np.float64]
+) -> tuple[tuple[ArrayAxis, ...], SpatialAffine | None] | None:
+    """Return the axes of an array, with their roles, in another coordinate system.
+
+    ``outputs`` are the axes of that system, with their roles, and ``matrix`` is the transformation of the indices to
+    it. Scale, translation and unit of an axis are replaced if an axis of the system depends only on it. For spatial
+    axes that do not, the second result is their affine transformation; the axes are then unchanged.
+
+    Returns None if spatial axes depend on others, or others on spatial axes: no format can state that.
+    """
+    rows: dict[Role, int] = {axis.role: row for row, axis in enumerate(outputs) if axis.role is not None}
+    spatial = [number for number, axis in enumerate(axes) if axis.role in SPACE_ROLES]
+    result = list(axes)
+    is_plain = True
+    for role, row in rows.items():
+        used = [number for number in range(len(axes)) if matrix[row, number]]
+        own = next((number for number, axis in enumerate(axes) if axis.role == role), None)
+        if role in SPACE_ROLES:
+            if any(number not in spatial for number in used):
+                return None
+            is_plain = is_plain and (used == [own] or (own is None and not used and not matrix[row, -1]))
+        elif used not in ([own], []):
+            return None
+        if own is not None and used == [own]:
+            result[own] = replace(
+                axes[own],
+                scale=float(matrix[row, own]),
+                translation=float(matrix[row, -1]),
+                unit=outputs[row].unit,
+                orientation=outputs[row].orientation,
+                direction=outputs[row].direction,
+            )
+    if is_plain:
+        return tuple(result), None
+    affine = np.zeros((3, 4))
+    targets: list[ArrayAxis | None] = []
+    for place, role in enumerate(SPACE_ROLES):
+        own = next((number for number in spatial if axes[number].role == role), None)
+        if role in rows:
+            row = rows[role]
+            for column, other in enumerate(SPACE_ROLES):
+                number = next((n for n in spatial if axes[n].role == other), None)
+                affine[place, column] = 0 if number is None else matrix[row, number]
+            affine[place, 3] = matrix[row, -1]
+            targets.append(outputs[row])
+        else:
+            affine[place, [place, 3]] = (0, 0) if own is None else (axes[own].scale, axes[own].translation)
+            targets.append(None if own is None else axes[own])
+    placed = [axis if axis.role not in SPACE_ROLES else axes[number] for number, axis in enumerate(result)]
+    return tuple(placed), SpatialAffine(tuple(map(tuple, affine.tolist())), tuple(targets))
+
+
+def _transformation_to_scene(
+    image: Multiscales, image_path: str, array_path: str, scene: Scene
+) -> tuple[CoordinateSystem, npt.NDArray[np.float64]] | None:
+    """Return the system of a scene that is displayed, and the affine matrix from the indices of an array to it.
+
+    Both paths are relative to the scene. None if the scene has no system, or if no affine path to it is known.
+    """
+    graph = coordinate_graph([(image_path, image)], scene)
+    if graph.shown is None:
+        return None
+    try:
+        found = compose(graph, SystemReference(array_path), graph.shown)
+    except MetadataError:
+        return None
+    return None if found.matrix is None else (found.output, np.array(found.matrix))
 
 
 def _find_level(multiscales: Multiscales, path: str) -> Level | None:

@@ -3,7 +3,8 @@
 The components are left, posterior, superior (LPS), as in DICOM, ITK and most formats of medical images. NIfTI has the
 opposite signs of the first two (RAS). If all spatial axes state an anatomical orientation, the coordinates of OME-NGFF
 are converted to this system. Otherwise they are its coordinates x, y and z, which is how ITK regards images without an
-orientation: an image is then displayed with x to the right and y downwards.
+orientation: an image is then displayed with x to the right and y downwards. The coordinates are those of the scene if
+the image is in one.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from zarrfs.ngff.geometry import ArrayAxis, Geometry, Role
+from zarrfs.ngff.geometry import SPACE_ROLES, ArrayAxis, Geometry, SpatialAffine
 from zarrfs.ngff.orientation import Vector, direction_of
+from zarrfs.ngff.units import convert
 
 __all__ = ["SPACE_ROLES", "SpatialFrame", "spatial_frame"]
-
-SPACE_ROLES: tuple[Role, ...] = ("x", "y", "z")
 
 IDENTITY: tuple[Vector, ...] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
@@ -47,6 +48,47 @@ class SpatialFrame:
 
 def spatial_frame(geometry: Geometry) -> SpatialFrame:
     """Return where the elements of an array are."""
+    frame = None if geometry.affine is None else _affine_frame(geometry, geometry.affine)
+    return frame or _parallel_frame(geometry)
+
+
+def _affine_frame(geometry: Geometry, affine: SpatialAffine) -> SpatialFrame | None:
+    """Return the frame of an image whose axes are not parallel to those of its coordinate system.
+
+    None if two axes of the image have the same direction in it.
+    """
+    rows = np.array(affine.rows)
+    units = [axis.unit for axis in affine.axes if axis is not None and axis.unit is not None]
+    common = units[0] if len(set(units)) == 1 else None
+    factors = [
+        1.0 if axis is None else convert(1.0, axis.unit or common, "millimeter") for axis in affine.axes
+    ]
+    unit = None if None in factors else "millimeter"
+    if unit is not None:
+        rows = rows * np.array(factors, np.float64)[:, np.newaxis]
+    known = _directions(affine.axes)
+    world: npt.NDArray[np.float64] = np.array(known or IDENTITY).T @ rows
+    vectors: list[Vector | None] = []
+    scale = []
+    for column, role in enumerate(SPACE_ROLES):
+        length = float(np.linalg.norm(world[:, column]))
+        if geometry.find(role) is None:
+            vectors.append(None)
+            scale.append(1.0)
+        elif not length or not np.isfinite(length):
+            return None
+        else:
+            x, y, z = (float(part) + 0.0 for part in world[:, column] / length)
+            vectors.append((x, y, z))
+            scale.append(length)
+    directions = _completed(vectors)
+    if directions is None:
+        return None
+    x, y, z = (float(part) + 0.0 for part in world[:, 3])
+    return SpatialFrame(directions, tuple(scale), (x, y, z), unit, known is not None)
+
+
+def _parallel_frame(geometry: Geometry) -> SpatialFrame:
     dimensions = [geometry.find(role) for role in SPACE_ROLES]
     present = [i for i in dimensions if i is not None]
     grid = geometry.physical_grid(present, "millimeter")
@@ -70,6 +112,13 @@ def _directions(axes: Sequence[ArrayAxis | None]) -> tuple[Vector, ...] | None:
             return None
         # The addition avoids negative zeros.
         vectors.append(None if vector is None else (0.0 - vector[0], 0.0 - vector[1], vector[2] + 0.0))
+    return _completed(vectors)
+
+
+def _completed(vectors: list[Vector | None]) -> tuple[Vector, ...] | None:
+    """Return three vectors, of which missing ones are perpendicular to the others. None if all are missing, or if those
+    that are not are in one plane.
+    """
     known = [vector for vector in vectors if vector is not None]
     if not known or np.linalg.matrix_rank(np.array(known)) < len(known):
         return None
