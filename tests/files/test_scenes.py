@@ -14,6 +14,7 @@ import pytest
 import SimpleITK
 
 import zarrfs
+from zarrfs.errors import OptionError, UnsupportedError
 from zarrfs.files.exporting import export
 from zarrfs.ngff import SystemReference, compose, load_graph
 from zarrfs.ngff.geometry import Ancestor, array_geometry
@@ -189,3 +190,49 @@ def test_an_image_without_its_scene_is_in_its_own_system(tmp_path: Path) -> None
     geometry = array_geometry(image["s0"].spec, [Ancestor("s0", image.attrs, parse(image.attrs))])
     assert geometry.affine is None
     assert spatial_frame(geometry).origin == (0.009, 0.008, 0.007)
+
+
+def test_the_coordinate_system_of_an_export_is_an_option(tmp_path: Path) -> None:
+    """Also with matrices that are stored in arrays, and with paths through other images."""
+    steps = {"a": {"type": "affine", "path": "m"}, "b": STEPS["a"]}
+    write_scene(tmp_path / "s.zarr", steps)
+    scene = zarrfs.open_group(tmp_path / "s.zarr", mode="r+")
+    scene.create_array("m", data=np.array(oblique()))
+    image = zarrfs.open_group(tmp_path / "s.zarr", "a", mode="r+")
+    ome = image.attrs["ome"]
+    ome["multiscales"][0]["coordinateSystems"].append({"name": "stage", "axes": ZYX})
+    ome["multiscales"][0]["coordinateTransformations"] = [
+        {
+            "type": "translation",
+            "translation": [0, 100, 200],
+            "input": {"name": "physical"},
+            "output": {"name": "stage"},
+        }
+    ]
+    image.attrs["ome"] = ome
+    graph = load_graph(scene)
+    assert graph.problems == ()
+    systems = {
+        "world": SystemReference("", "world"),
+        "stage": SystemReference("a", "stage"),
+        "physical": SystemReference("a", "physical"),
+    }
+    for name, system in systems.items():
+        expected = compose(graph, SystemReference("a/s0"), system).apply(CORNERS)[:, ::-1] / 1000
+        target = tmp_path / f"{name}.nrrd"
+        export(str(tmp_path / "s.zarr" / "a"), str(target), coordinate_system=name)
+        np.testing.assert_allclose(points_of_nrrd(target), expected, rtol=1e-6, atol=1e-9)
+    with pytest.raises(
+        OptionError, match=r"there is no 'nowhere' \(existing: 'physical', 'stage', 'world'\)"
+    ):
+        export(str(tmp_path / "s.zarr" / "a"), str(tmp_path / "n.nii"), coordinate_system="nowhere")
+    assert not (tmp_path / "n.nii").exists()
+
+
+def test_a_transformation_that_no_file_can_state_is_refused(tmp_path: Path) -> None:
+    axes = [{"name": "t", "type": "time"}, *ZYX[1:]]
+    step = {"type": "affine", "affine": [[1, 0, 0, 0], [2, 1, 0, 0], [0, 0, 1, 0]]}
+    write_scene(tmp_path / "s.zarr", {"a": step}, axes, axes)
+    with pytest.raises(UnsupportedError, match="spatial and other axes together"):
+        export(str(tmp_path / "s.zarr" / "a"), str(tmp_path / "a.nii"), coordinate_system="world")
+    export(str(tmp_path / "s.zarr" / "a"), str(tmp_path / "a.nii"))

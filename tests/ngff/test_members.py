@@ -59,6 +59,18 @@ def test_member_names_are_read_from_ome_metadata(
     assert member_names(group(attributes, *members)) == expected
 
 
+def test_the_images_of_a_scene_are_members() -> None:
+    steps = [
+        {"type": "identity", "input": {"path": f"tiles/{name}", "name": "p"}, "output": {"name": "w"}}
+        for name in "ab"
+    ]
+    steps.append(
+        {"type": "affine", "path": "m/x", "input": {"path": "c", "name": "p"}, "output": {"name": "w"}}
+    )
+    names = member_names(group(ome(scene={"coordinateTransformations": steps})))
+    assert names == ["c", "m", "tiles"]
+
+
 @pytest.mark.parametrize("attributes", [{}, {"a": 1}, ome(multiscales=[])])
 def test_unknown_members_are_a_warning(attributes: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
     assert member_names(group(attributes, "labels")) == []

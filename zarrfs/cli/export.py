@@ -19,6 +19,11 @@ __all__ = ["command"]
     "--level", type=click.IntRange(0), default=0, show_default=True, help="The level of an OME-NGFF image."
 )
 @click.option(
+    "--coordinate-system",
+    help="The positions are those in this coordinate system of the image or of the scene that contains it (OME-Zarr "
+    "0.6). Default: the first one of the scene, otherwise the one of the image.",
+)
+@click.option(
     "--dtype",
     help="Convert the values to this data type, such as uint32. Integers that do not fit are an error, "
     "floating-point numbers are rounded.",
@@ -40,6 +45,7 @@ def command(
     location: str,
     file: str,
     level: int,
+    coordinate_system: str | None,
     dtype: str | None,
     if_exists: str,
     memory: int | None,
@@ -68,6 +74,7 @@ def command(
             location,
             file,
             level=level,
+            coordinate_system=coordinate_system,
             dtype=dtype,
             if_exists=if_exists,  # type: ignore[arg-type]  # one of the choices
             memory=memory,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,6 +60,23 @@ class Problem(NamedTuple):
 
 
 @dataclass(frozen=True)
+class _Step:
+    """One transformation of a path, in the direction in which it is used. ``edge`` is its number in the graph."""
+
+    source: SystemReference
+    target: SystemReference
+    transformation: Transformation
+    edge: int
+
+
+def _inverse(transformation: Transformation) -> Transformation | None:
+    try:
+        return transformation.inverse()
+    except MetadataError:  # its parameters have not been read
+        return None
+
+
+@dataclass(frozen=True)
 class CoordinateGraph:
     """Coordinate systems, and the transformations between them.
 
@@ -73,6 +91,19 @@ class CoordinateGraph:
     transformations: tuple[CoordinateTransformation, ...]
     problems: tuple[Problem, ...] = ()
     shown: SystemReference | None = None
+
+    @cached_property
+    def steps(self) -> Mapping[SystemReference, tuple[_Step, ...]]:
+        """The steps that begin at each system: the transformations, and the inverses that exist."""
+        steps: dict[SystemReference, list[_Step]] = {}
+        for number, edge in enumerate(self.transformations):
+            steps.setdefault(edge.input, []).append(
+                _Step(edge.input, edge.output, edge.transformation, number)
+            )
+            inverse = _inverse(edge.transformation)
+            if inverse is not None:
+                steps.setdefault(edge.output, []).append(_Step(edge.output, edge.input, inverse, number))
+        return {reference: tuple(found) for reference, found in steps.items()}
 
 
 @dataclass(frozen=True)
@@ -248,47 +279,18 @@ def unconnected(graph: CoordinateGraph) -> list[SystemReference]:
     return [reference for reference in graph.systems if reference not in reached]
 
 
-@dataclass(frozen=True)
-class _Step:
-    """One transformation of a path, in the direction in which it is used. ``edge`` is its number in the graph."""
-
-    source: SystemReference
-    target: SystemReference
-    transformation: Transformation
-    edge: int
-
-
 Tree = dict[SystemReference, _Step | None]
 """The step that leads to each system that can be reached; None for the first system."""
 
 
-def _steps(graph: CoordinateGraph) -> dict[SystemReference, list[_Step]]:
-    """Return the steps that begin at each system."""
-    steps: dict[SystemReference, list[_Step]] = {}
-    for number, edge in enumerate(graph.transformations):
-        steps.setdefault(edge.input, []).append(_Step(edge.input, edge.output, edge.transformation, number))
-        inverse = _inverse(edge.transformation)
-        if inverse is not None:
-            steps.setdefault(edge.output, []).append(_Step(edge.output, edge.input, inverse, number))
-    return steps
-
-
-def _inverse(transformation: Transformation) -> Transformation | None:
-    try:
-        return transformation.inverse()
-    except MetadataError:  # its parameters have not been read
-        return None
-
-
 def _search(graph: CoordinateGraph, source: SystemReference) -> tuple[Tree, list[_Step]]:
     """Return the shortest paths from a system to all that can be reached, and the steps that are on none of them."""
-    steps = _steps(graph)
     tree: Tree = {source: None}
     others: list[_Step] = []
     used: set[int] = set()
     queue = [source]
     for reference in queue:
-        for step in steps.get(reference, ()):
+        for step in graph.steps.get(reference, ()):
             if step.target not in tree:
                 tree[step.target] = step
                 used.add(step.edge)

@@ -47,6 +47,7 @@ __all__ = [
     "Role",
     "array_geometry",
     "axis_type",
+    "geometry_in_system",
 ]
 
 Role = Literal["x", "y", "z", "t", "c"]
@@ -228,6 +229,22 @@ def array_geometry(spec: ArraySpec, ancestors: Iterable[Ancestor] = ()) -> Geome
     return Geometry(_named_axes(spec) if n5_axes is None else _with_roles(n5_axes))
 
 
+def geometry_in_system(
+    geometry: Geometry, system: CoordinateSystem, matrix: npt.NDArray[np.float64]
+) -> Geometry | None:
+    """Return the geometry of an array in another coordinate system. ``matrix`` is the affine transformation of indices
+    to the system.
+
+    None if spatial axes depend on others, or others on spatial axes: formats cannot state that.
+    """
+    outputs = [
+        ArrayAxis(axis.name, axis.type, axis.unit, orientation=axis.orientation, direction=axis.direction)
+        for axis in system.axes
+    ]
+    placed = _placed_axes(geometry.axes, _with_roles(tuple(outputs)), matrix)
+    return None if placed is None else replace(geometry, axes=placed[0], affine=placed[1])
+
+
 def axis_type(name: str | None) -> str | None:
     """Return the type of an axis with a well-known name, or None."""
     return next((kind for kind, names in AXIS_NAMES.items() if (name or "").lower() in names), None)
@@ -247,20 +264,8 @@ def _axes_in_scene(
             found = _transformation_to_scene(image, path, ancestor.path, ancestor.ngff.scene)
             if found is None:
                 break
-            system, matrix = found
-            outputs = _with_roles(
-                tuple(
-                    ArrayAxis(
-                        axis.name,
-                        axis.type,
-                        axis.unit,
-                        orientation=axis.orientation,
-                        direction=axis.direction,
-                    )
-                    for axis in system.axes
-                )
-            )
-            return _placed_axes(axes, outputs, matrix) or (axes, None)
+            placed = geometry_in_system(Geometry(axes), *found)
+            return (axes, None) if placed is None else (placed.axes, placed.affine)
     return axes, None
 
 

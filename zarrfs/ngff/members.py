@@ -38,11 +38,11 @@ def member_names(group: Group, listing: Listing | None = None) -> list[str]:
 
 
 def named_members(group: Group) -> set[str] | None:
-    """Return the names of members in OME-NGFF metadata: levels, labels, wells, fields, series. None for a group without
-    OME-NGFF metadata.
+    """Return the names of members in OME-NGFF metadata: levels, labels, wells, fields, series, images of a scene. None
+    for a group without OME-NGFF metadata.
     """
     ngff = load(group)
-    named = (ngff.multiscales, ngff.labels, ngff.plate, ngff.well, ngff.series) if ngff else ()
+    named = (ngff.multiscales, ngff.labels, ngff.plate, ngff.well, ngff.series, ngff.scene) if ngff else ()
     if all(value is None or value == () for value in named):
         return None
     if group.basename == OME and ngff.series is not None and not ngff.multiscales:
@@ -55,6 +55,10 @@ def named_members(group: Group) -> set[str] | None:
         names |= {well.path for well in ngff.plate.wells}
     if ngff.well is not None:
         names |= {image.path for image in ngff.well.images}
+    if ngff.scene is not None:
+        edges = ngff.scene.transformations
+        names |= {reference.path for edge in edges for reference in (edge.input, edge.output)}
+        names |= {path for edge in edges for path in edge.transformation.paths()}
     if ngff.series is not None:
         names |= {*ngff.series, *([OME] if _is_member(group, OME) else [])}
     return {name.strip("/").partition("/")[0] for name in names} - {"", ".", ".."}

@@ -44,6 +44,7 @@ def export(
     path: str | None = "",
     *,
     level: int = 0,
+    coordinate_system: str | None = None,
     dtype: npt.DTypeLike | None = None,
     if_exists: Literal["raise", "replace"] = "raise",
     memory: int | None = None,
@@ -57,6 +58,10 @@ def export(
     ``.mha`` ...), ``.nii.gz``, ``.npz`` (all arrays of a group), and ``.png`` or ``.jpg`` (one file for each plane).
     The headers ``.mhd``, ``.nhdr``, ``.hdr`` and ``.vrt`` are written with a file of the elements, ``.raw``.
 
+    Positions are those in the coordinate system ``coordinate_system`` of the image, or of the scene that contains it
+    (OME-Zarr 0.6). By default it is the first one of the scene, if there is an affine path to it, otherwise the one of
+    the image.
+
     With ``dtype`` the values are converted to this numeric data type, for formats that lack the data type of the array.
     Values that it cannot represent are an error; floats are rounded.
 
@@ -66,9 +71,9 @@ def export(
     appears when it is complete. ``progress`` is called with the name of a file, the number of bytes written, and the
     size of the file.
 
-    Raises LocationError if a file exists, OptionError for an unknown suffix or level, UnsupportedError if the format
-    cannot represent the array, DataError for a value that ``dtype`` cannot represent, ChunkDecodeError for a corrupt
-    chunk, and StoreError.
+    Raises LocationError if a file exists, OptionError for an unknown suffix, level or coordinate system,
+    UnsupportedError if the format cannot represent the array or the coordinate system, DataError for a value that
+    ``dtype`` cannot represent, ChunkDecodeError for a corrupt chunk, and StoreError.
     """
     name = os.fspath(file)
     replace = if_exists == "replace"
@@ -84,7 +89,7 @@ def export(
                 raise OptionError(f"{base}: arrays are not converted in .npz files; export each as .npy")
             _export_npz(node, name, stem, level, replace, progress)
             return [name]
-        presented = presented_array(node, level, stem)
+        presented = presented_array(node, level, stem, coordinate_system)
         source = presented.array
         if dtype is not None:
             presented = converted(presented, dtype, cache_size)

@@ -74,10 +74,10 @@ def placement_edit(path: str, rows: Matrix) -> Edit:
         image = node[path.strip("/")]
         models = parse(image.attrs).multiscales
         stored = ome_attributes(image.attrs)[0].get("multiscales")
-        if not models or SYSTEMS not in stored[0]:
+        items = [item for item in stored if isinstance(item, Mapping)] if isinstance(stored, list) else []
+        if not models or SYSTEMS not in items[0]:
             raise MetadataError(f"{path!r} is not an image of OME-NGFF {VERSION_0_6}")
-        name = models[0].system_name
-        return with_placed_image(attributes, path.strip("/"), name, axes_of(stored[0]), rows)
+        return with_placed_image(attributes, path.strip("/"), models[0].system_name, axes_of(items[0]), rows)
 
     return apply
 
