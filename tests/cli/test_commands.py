@@ -488,7 +488,7 @@ def test_check_of_a_container_checks_the_images_in_it(tmp_path: Path) -> None:
     image.attrs["ome"] = {"version": "0.5", "multiscales": [{"axes": axes, "datasets": [level]}]}
     code, text = check()
     assert code == 0
-    assert text.startswith("images/cells: OME-NGFF 0.5: valid\n")
+    assert text.startswith("images/cells: OME-NGFF 0.5: valid, ")
     assert text.endswith("1 of 4 arrays and groups have OME-NGFF metadata\n")
     image.attrs["ome"] = {"version": "0.5", "multiscales": [{"axes": axes}]}
     code, text = check("--json")
