@@ -49,7 +49,8 @@ class LatencyServer:
         if content is None:
             return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
         status = b"200 OK"
-        fields = b"Accept-Ranges: bytes\r\n"
+        # Clients of S3 require an ETag, those of Google Cloud Storage also the time.
+        fields = b'Accept-Ranges: bytes\r\nETag: "1"\r\nLast-Modified: Wed, 01 Jan 2025 00:00:00 GMT\r\n'
         if match := RANGE.search(head):
             low, high = self._bounds(match, len(content))
             fields += b"Content-Range: bytes %d-%d/%d\r\n" % (low, high - 1, len(content))

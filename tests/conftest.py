@@ -75,7 +75,7 @@ THREAD_EXIT_TIMEOUT_SECONDS = 5.0
 """The time within which a thread must exit after a test."""
 
 
-EMULATED_STORES = frozenset({"fsspec, s3", "fsspec, azure", "fsspec, gcs"})
+EMULATED_STORES = frozenset({"s3", "azure", "fsspec, s3", "fsspec, azure", "fsspec, gcs"})
 """Parameters of tests that use an emulator of a cloud service. Other tests have the marker ``emulators``."""
 
 EMULATOR_MODULES = ("moto", "gcp_storage_emulator", "s3fs", "gcsfs", "adlfs")

@@ -20,7 +20,9 @@ EXAMPLES_FACTOR = int(os.environ.get("ZARRFS_LONGER", "1"))
 
 WRITABLE = [name for name in STORES if name != "read-only"]
 
-HIGH_LATENCY = dict.fromkeys(("fsspec, s3", "fsspec, ftp", "fsspec, sftp", "fsspec, azure", "fsspec, gcs"), 2)
+HIGH_LATENCY = dict.fromkeys(
+    ("s3", "azure", "gs", "fsspec, s3", "fsspec, ftp", "fsspec, sftp", "fsspec, azure", "fsspec, gcs"), 2
+)
 """The number of sequences of operations for high-latency stores."""
 
 

@@ -10,11 +10,12 @@ import itertools
 import sqlite3
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import mongomock
@@ -27,6 +28,7 @@ from tests.engine.stores.servers import (
     azure_server,
     ftp_server,
     gcs_server,
+    google_server,
     redis_server,
     s3_server,
     sftp_server,
@@ -54,6 +56,8 @@ from zarrfs.errors import StoreError
 from zarrfs.testing import CountingStore, FailingStore, LatencyStore
 
 __all__ = [
+    "FSSPEC_AZURE",
+    "FSSPEC_S3",
     "STORES",
     "ReadOnlyWithWrites",
     "azure_options",
@@ -140,10 +144,13 @@ STORES: dict[str, Callable[[Path], Store]] = {
     ),
     "fsspec, file": lambda path: RemoteStore(f"local://{path}/store"),
     "fsspec, memory": lambda path: RemoteStore(f"memory://{uuid.uuid4().hex}"),
-    "fsspec, s3": lambda path: s3_store(),
+    "s3": lambda path: s3_store(),
+    "azure": lambda path: azure_store(),
+    "gs": lambda path: google_store(),
+    "fsspec, s3": lambda path: s3_store(FSSPEC_S3),
     "fsspec, ftp": lambda path: RemoteStore(f"{server_url('ftp')}/{uuid.uuid4().hex}"),
     "fsspec, sftp": lambda path: RemoteStore(f"{server_url('sftp')}/{uuid.uuid4().hex}"),
-    "fsspec, azure": lambda path: azure_store(),
+    "fsspec, azure": lambda path: azure_store(FSSPEC_AZURE),
     "fsspec, gcs": lambda path: gcs_store(),
 }
 
@@ -167,6 +174,7 @@ def server_url(name: str) -> str:
                 "s3": s3_server,
                 "azure": azure_server,
                 "gcs": gcs_server,
+                "objects": google_server,
                 "ftp": lambda: serve_temporary_folder(ftp_server),
                 "sftp": lambda: serve_temporary_folder(sftp_server),
             }[name]()
@@ -198,15 +206,28 @@ def s3_options() -> dict[str, str]:
     return {"endpoint_url": server_url("s3"), "key": "x", "secret": "x"}
 
 
-def azure_store() -> RemoteStore:
+FSSPEC_S3 = {"config_kwargs": {"user_agent_extra": "tests"}}
+"""A storage option of s3fs that obstore does not have, so that fsspec is used."""
+
+FSSPEC_AZURE = {"version_aware": True}
+
+
+def azure_store(more: Mapping[str, Any] | None = None) -> RemoteStore:
     import adlfs
 
-    options = azure_options()
+    options: dict[str, Any] = azure_options()
     container = f"c{uuid.uuid4().hex}"
     file_system = adlfs.AzureBlobFileSystem(**options, skip_instance_cache=True)
     file_system.mkdir(container)
     fsspec.asyn.sync(file_system.loop, file_system.service_client.close)
-    return RemoteStore(f"abfs://{container}/store", storage_options=options)
+    return RemoteStore(f"abfs://{container}/store", storage_options={**options, **(more or {})})
+
+
+def google_store() -> RemoteStore:
+    """Return a store in a server with the XML interface of Google, which the emulator does not have."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GOOGLE_BASE_URL", server_url("objects"))
+        return RemoteStore(f"gs://bucket/{uuid.uuid4().hex}", storage_options={"token": "token"})
 
 
 def gcs_store() -> RemoteStore:
@@ -216,13 +237,13 @@ def gcs_store() -> RemoteStore:
     return RemoteStore(f"gs://{bucket}/store", storage_options=options)
 
 
-def s3_store() -> RemoteStore:
+def s3_store(more: Mapping[str, Any] | None = None) -> RemoteStore:
     import s3fs
 
     bucket = f"b{uuid.uuid4().hex}"
     options = s3_options()
     s3fs.S3FileSystem(**options).mkdir(bucket)
-    return RemoteStore(f"s3://{bucket}/store", storage_options=options)
+    return RemoteStore(f"s3://{bucket}/store", storage_options={**options, **(more or {})})
 
 
 SERVERS = ExitStack()

@@ -37,6 +37,7 @@ __all__ = [
     "free_port",
     "ftp_server",
     "gcs_server",
+    "google_server",
     "redis_server",
     "s3_server",
     "sftp_server",
@@ -159,6 +160,14 @@ def azure_server() -> Iterator[str]:
             f"DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={AZURITE_KEY};"
             f"BlobEndpoint=http://127.0.0.1:{port}/devstoreaccount1;"
         )
+
+
+@contextmanager
+def google_server() -> Iterator[str]:
+    """Run a server with the XML interface of Google Cloud Storage and one bucket; yields its endpoint."""
+    port = free_port()
+    with running_server([executable, Path(__file__).with_name("object_server.py"), str(port)], port):
+        yield f"http://127.0.0.1:{port}"
 
 
 @contextmanager

@@ -53,7 +53,8 @@ class _Client:
 def test_closing_a_store_closes_the_client_of_azure_once() -> None:
     store = RemoteStore("memory://connections")
     client = _Client()
-    store._backend.file_system = SimpleNamespace(service_client=client, loop=fsspec.asyn.get_loop())
+    backend: Any = store._backend
+    backend.file_system = SimpleNamespace(service_client=client, loop=fsspec.asyn.get_loop())
     store.close()
     store.close()
     assert client.closed == 1

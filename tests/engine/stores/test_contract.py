@@ -30,6 +30,9 @@ def stop_servers() -> Iterator[None]:
 URL_DELIMITERS = frozenset({"a\nb", "a?b#c"})
 
 STORES_WITH_URLS = (
+    "s3",
+    "azure",
+    "gs",
     "fsspec, s3",
     "fsspec, ftp",
     "fsspec, sftp",

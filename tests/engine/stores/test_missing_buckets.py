@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -13,6 +15,8 @@ from zarrfs_viewer.images.opening import open_with_credentials
 
 import zarrfs
 from tests.engine.stores.every_store import (
+    FSSPEC_AZURE,
+    FSSPEC_S3,
     azure_options,
     gcs_options,
     gcs_store,
@@ -36,24 +40,25 @@ def servers() -> Iterator[None]:
     stop_all_servers()
 
 
-@pytest.fixture(params=["s3", "gs", "abfs"])
-def missing(request: pytest.FixtureRequest) -> tuple[str, dict[str, str], str]:
+@pytest.fixture(params=["s3", "gs", "abfs", "s3 with fsspec", "abfs with fsspec"])
+def missing(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any], str]:
     """The URL of a missing bucket, storage options, and the part of messages that names it."""
-    make_options: Callable[[], dict[str, str]] = {
-        "s3": s3_options,
-        "gs": gcs_options,
-        "abfs": azure_options,
-    }[request.param]
-    kind = "container" if request.param == "abfs" else "bucket"
+    protocol, _, library = request.param.partition(" ")
+    make_options = {"s3": s3_options, "gs": gcs_options, "abfs": azure_options}[protocol]
+    more = {"s3": FSSPEC_S3, "abfs": FSSPEC_AZURE}[protocol] if library else {}
+    kind = "container" if protocol == "abfs" else "bucket"
     problem = f"the {kind} 'missing' does not exist; create it, or check its name"
-    return f"{request.param}://missing", make_options(), problem
+    return f"{protocol}://missing", {**make_options(), **more}, problem
 
 
 def test_reading_from_a_missing_bucket_names_it(
-    missing: tuple[str, dict[str, str], str], tmp_path: Path
+    missing: tuple[str, dict[str, Any], str], tmp_path: Path
 ) -> None:
     url, options, problem = missing
-    arguments = [text for name, value in options.items() for text in ("--storage-option", f"{name}={value}")]
+    texts = [
+        f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in options.items()
+    ]
+    arguments = [word for text in texts for word in ("--storage-option", text)]
     for command in (
         ["tree", url],
         ["ls", f"{url}/image.zarr"],
@@ -75,7 +80,7 @@ def test_reading_from_a_missing_bucket_names_it(
 
 
 def test_writing_to_a_missing_bucket_names_it(
-    missing: tuple[str, dict[str, str], str], tmp_path: Path
+    missing: tuple[str, dict[str, Any], str], tmp_path: Path
 ) -> None:
     url, options, problem = missing
     zarrfs.create_array(tmp_path / "s.zarr", data=np.arange(9))
@@ -91,12 +96,14 @@ def test_writing_to_a_missing_bucket_names_it(
             assert str(wrapper.missing_container()).startswith(problem)
 
 
+@pytest.mark.parametrize("library", ["obstore", "fsspec"])
 @pytest.mark.parametrize("protocol", ["s3", "abfs"])
-def test_chunks_of_a_bucket_that_was_deleted_are_not_missing(protocol: str) -> None:
-    """Google replies with 404 to both, and does not tell them apart."""
+def test_chunks_of_a_bucket_that_was_deleted_are_not_missing(protocol: str, library: str) -> None:
+    """The interface of Google that fsspec uses replies with 404 to both, and does not tell them apart."""
     options = s3_options() if protocol == "s3" else azure_options()
-    with RemoteStore(f"{protocol}://deleted", storage_options=options) as store:
-        file_system = store._backend.file_system
+    more = (FSSPEC_S3 if protocol == "s3" else FSSPEC_AZURE) if library == "fsspec" else {}
+    with RemoteStore(f"{protocol}://deleted", storage_options={**options, **more}) as store:
+        file_system = fsspec.filesystem(protocol, **options, skip_instance_cache=True)
         file_system.mkdir("deleted")
         array = zarrfs.create_array(store, "a", data=np.arange(9), chunks=3)
         store.delete_prefix("")
@@ -108,7 +115,7 @@ def test_chunks_of_a_bucket_that_was_deleted_are_not_missing(protocol: str) -> N
             array[:]
 
 
-@pytest.mark.parametrize("make", [s3_store, gcs_store])
+@pytest.mark.parametrize("make", [lambda: s3_store(FSSPEC_S3), gcs_store])
 def test_a_bucket_that_exists_or_that_may_not_be_looked_up_is_not_missing(
     make: Callable[[], RemoteStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,11 +25,8 @@ from tests.engine.stores.special_files import make_special_file
 from tests.processes import TIMEOUT
 from zarrfs.cli.main import main
 from zarrfs.engine.stores.base import ByteRange
-from zarrfs.engine.stores.remote.objects import S3Backend
 from zarrfs.engine.stores.remote.store import RemoteStore
-from zarrfs.engine.stores.wrappers.prefix import PrefixStore
-from zarrfs.engine.stores.zip.remote import RemoteZipStore
-from zarrfs.errors import LocationError, NodeExistsError, NodeNotFoundError, StoreError
+from zarrfs.errors import LocationError, NodeNotFoundError, StoreError
 from zarrfs.synthetic import make_picture, write_image
 
 DATA = np.arange(40 * 60, dtype="u2").reshape(40, 60)
@@ -615,117 +612,6 @@ def s3() -> Iterator[dict[str, str]]:
         options = {"endpoint_url": endpoint, "key": "x", "secret": "x"}
         s3fs.S3FileSystem(**options).mkdir("bucket")
         yield options
-
-
-def record_requests(store: RemoteStore) -> list[str]:
-    """Return a list to which the method of each later S3 request is appended."""
-    requests: list[str] = []
-    store._backend.file_system.connect()
-    store._backend.file_system._s3.meta.events.register(
-        "before-send.s3", lambda request, **more: requests.append(request.method)
-    )
-    return requests
-
-
-@pytest.mark.emulators
-def test_ranges_of_s3_take_one_request_each(s3: dict[str, str]) -> None:
-    with RemoteStore("s3://bucket/counted.zarr", storage_options=s3) as store:
-        zarrfs.create_array(store, data=DATA, chunks=(5, 5), shards=(20, 20))
-        array = zarrfs.open_array(store, cache_size=None)
-        requests = record_requests(store)
-        assert array[0, 0] == DATA[0, 0]
-        # Other writers are possible: the version of the shard is checked before and after the read.
-        assert requests == ["GET", "GET", "GET", "GET"]
-        with RemoteStore("s3://bucket/counted.zarr", read_only=True, storage_options=s3) as immutable:
-            array = zarrfs.open_array(immutable, cache_size=None)
-            read_only_requests = record_requests(immutable)
-            assert array[0, 0] == DATA[0, 0]
-            # The index of the shard by a suffix range, and the inner chunk. The size is not requested.
-            assert read_only_requests == ["GET", "GET"]
-        requests.clear()
-        assert store.get("c/7/7") is None
-        assert requests == ["GET"]
-        store.set("value", bytes(range(100)))
-        requests.clear()
-        assert store.get_ranges("value", [ByteRange(5, 10), ByteRange(-3)]) == [
-            bytes(range(5, 15)),
-            bytes(range(97, 100)),
-        ]
-        assert requests == ["GET", "GET"]
-
-
-@pytest.mark.emulators
-def test_nodes_in_s3_are_created_and_looked_up_with_few_requests(s3: dict[str, str]) -> None:
-    with RemoteStore("s3://bucket/created.zarr", storage_options=s3) as store:
-        requests = record_requests(store)
-        root = zarrfs.create_group(store)
-        # The document and whether there is anything below the path; what is read is not read again.
-        assert requests == ["GET", "GET", "PUT"]
-        requests.clear()
-        root.create_array("a", shape=4, dtype="i4")
-        assert requests == ["GET", "GET", "GET", "PUT"]  # and the document of the root
-        requests.clear()
-        assert "missing" not in root
-        assert len(requests) == 3, requests
-        requests.clear()
-        zarrfs.open_array(store, "b", mode="a", shape=4, dtype="i4")
-        assert len(requests) == 7 + 4, requests  # The format of the missing node is not known.
-        # A node of another format is found, and a missing node is found when it has been created.
-        zarrfs.create_array(store, "missing", shape=4, dtype="i4", zarr_format=2)
-        assert "missing" in root
-        with pytest.raises(NodeExistsError):
-            root.create_group("missing")
-        store.set("empty", b"")
-        assert (store.size("empty"), store.size("other"), store.version("other")) == (0, None, None)
-        assert (store.is_empty("a"), store.is_empty("other"), store.is_empty()) == (False, True, False)
-        assert PrefixStore(store, "other").is_empty()
-
-
-@pytest.mark.emulators
-def test_values_in_s3_are_deleted_together(s3: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    with RemoteStore("s3://bucket/deleted.zarr", storage_options=s3) as store:
-        root = zarrfs.create_group(store)
-        requests = record_requests(store)
-        for is_supported in (True, False):
-            root.create_group("g").create_array("a", data=np.arange(64), chunks=1)
-            if not is_supported:
-                monkeypatch.setattr(S3Backend, "delete_together", lambda backend, paths: False)
-            requests.clear()
-            store.delete_prefix("g")
-            # The list of the keys, and one request for all of them. The chunk of zeros is missing.
-            assert len(requests) == (2 if is_supported else 1 + 65), requests
-            assert list(store.list_prefix("g")) == []
-        root.create_group("g").create_array("a", data=np.arange(64), chunks=1)
-        monkeypatch.undo()
-        requests.clear()
-        del root["g"]
-        assert len(requests) <= 10, requests
-        assert list(store.list_prefix("")) == ["zarr.json"]
-
-
-@pytest.mark.emulators
-def test_a_zip_file_in_s3_is_read(s3: dict[str, str], tmp_path: Path) -> None:
-    import s3fs
-
-    zarrfs.create_array(tmp_path / "a.zarr", data=DATA, chunks=(5, 5), shards=(20, 20))
-    s3fs.S3FileSystem(**s3).put_file(
-        str(zip_directory(tmp_path / "a.zarr", zipfile.ZIP_STORED)), "bucket/a.zarr.zip"
-    )
-    # The options can be given directly or by protocol, as in fsspec.
-    for url, options in (("zip::s3://bucket/a.zarr.zip", {"s3": s3}), ("s3://bucket/a.zarr.zip", s3)):
-        array = zarrfs.open(url, storage_options=options)
-        assert isinstance(array, zarrfs.Array)
-        assert isinstance(array.store, RemoteZipStore)
-        inner_store = array.store._store
-        assert isinstance(inner_store, RemoteStore)
-        requests = record_requests(inner_store)
-        assert array[21, 21] == DATA[21, 21]
-        assert 1 <= len(requests) <= 3
-        requests.clear()
-        assert array[26, 26] == DATA[26, 26]
-        assert len(requests) <= 1
-        assert np.array_equal(array[...], DATA)
-        assert np.array_equal(pickle.loads(pickle.dumps(array))[...], DATA)
 
 
 @pytest.mark.emulators

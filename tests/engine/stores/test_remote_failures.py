@@ -178,7 +178,8 @@ def test_a_failed_ftp_deletion_is_an_error(ftp: FaultyFTPServer) -> None:
 
 def test_a_lost_ftp_connection_is_opened_again(ftp: FaultyFTPServer) -> None:
     with RemoteStore(ftp.url) as store:
-        store._backend.file_system.ftp.sock.shutdown(2)
+        backend: Any = store._backend
+        backend.file_system.ftp.sock.shutdown(2)
         assert store.size("plain/c/1/1") == 200
         ftp.replies = {"TYPE": "421 Idle for too long."}
         with pytest.raises(StoreError, match="421"):

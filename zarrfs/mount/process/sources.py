@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,6 +16,7 @@ from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.group.group import Group, make_node
 from zarrfs.engine.stores.base import DOCUMENT_NAMES, Store
 from zarrfs.engine.stores.locations import open_store
+from zarrfs.engine.stores.remote.object_options import SERVICES
 from zarrfs.engine.stores.wrappers.retrying import RetryStore
 from zarrfs.engine.stores.wrappers.timeout import DaemonExecutor, DaemonThreads, TimeoutStore
 from zarrfs.errors import MountError
@@ -210,7 +212,8 @@ def _import_client(scheme: str) -> None:
         from fsspec import get_filesystem_class
         from fsspec.asyn import get_loop
 
-        get_filesystem_class(scheme)
+        if scheme not in SERVICES or find_spec("obstore") is None:
+            get_filesystem_class(scheme)
         get_loop().set_default_executor(DaemonExecutor())
 
 

@@ -1,4 +1,5 @@
-"""The operations that a remote store needs, through the file systems of fsspec. Subclasses adapt single protocols.
+"""The operations that a remote store needs (``Backend``), and these through the file systems of fsspec
+(``FileSystemBackend``). Subclasses of the latter adapt single protocols; ``object_backend.py`` uses another library.
 
 Backends return None for a missing key and raise the errors of the libraries otherwise. ``store.py`` converts these to
 StoreError.
@@ -6,7 +7,9 @@ StoreError.
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, TypeVar
@@ -15,7 +18,7 @@ from zarrfs.engine.stores.base import Buffer, ByteRange, ValueTooLargeError, che
 from zarrfs.engine.stores.remote.presence import Presence, classify_error, names_missing_container
 from zarrfs.errors import KeyNameError, StoreError
 
-__all__ = ["Backend", "Entry", "ShortReadError"]
+__all__ = ["Backend", "Entry", "FileSystemBackend", "ShortReadError", "check_length"]
 
 T = TypeVar("T")
 
@@ -38,51 +41,46 @@ class ShortReadError(Exception):
     """A server has sent fewer bytes than the value has according to its size."""
 
 
-class Backend:
-    """A file system of fsspec, by its generic methods. Paths are those of the file system (``path``).
+def check_length(start: int, expected: int, found: int) -> None:
+    """Raise ShortReadError unless a response has the number of bytes that were requested from ``start``."""
+    if found != expected:
+        raise ShortReadError(
+            f"requested {expected} bytes from {start}, found {found}; the value has changed or the connection was "
+            "lost: try again"
+        )
 
-    ``root`` is the path of the store in it, and ``url`` names the store in messages. ``lock`` has to be held during
-    each operation. It does nothing if the file system supports concurrent requests.
+
+class Backend(ABC):
+    """What a remote store needs of a server. Paths are those of the server (``path``).
+
+    ``root`` is the path of the store on it, and ``url`` names the store in messages.
     """
 
     listable = True
     writable = True
+    supports_concurrency = True
+    """Whether several threads can use the backend at a time."""
     supports_prefetching = True
-    """Whether ``request`` can be used if the file system supports concurrent requests."""
+    """Whether ``request`` can be used. ``supports_concurrency`` is required too."""
     unicode_keys = True
     """Whether keys have to be Unicode text."""
-    version_fields: tuple[str, ...] = VERSION_FIELDS
     max_deleted_together = 1
     """The number of values that ``delete_together`` can delete."""
     keeps_empty_directories = False
     """Whether directories remain when the last file in them is deleted."""
+    lock: AbstractContextManager[Any]
+    """Has to be held during each operation. It does nothing if concurrent requests are supported."""
 
-    def __init__(self, file_system: Any, root: str, url: str) -> None:
-        from fsspec import AbstractFileSystem
-        from fsspec.asyn import AsyncFileSystem
-
-        self.file_system = file_system
+    def __init__(self, root: str, url: str) -> None:
         self._url = url
         self._root = root.rstrip("/")
-        # A cache of fsspec (simplecache::) has the attributes of the cached file system, but only synchronous methods.
-        self.supports_concurrency = isinstance(file_system, AsyncFileSystem) and bool(file_system.async_impl)
-        # Most synchronous file systems use one connection.
-        self.lock: AbstractContextManager[Any] = (
-            nullcontext() if self.supports_concurrency else threading.RLock()
-        )
-        generic_methods = AsyncFileSystem._find, AbstractFileSystem.find
-        find_method = getattr(type(file_system), "_find" if self.supports_concurrency else "find")
-        self._has_native_find = find_method not in generic_methods
+        self.lock = nullcontext()
 
     # -- names -------------------------------------------------------------------------------------------------
 
     def path(self, key: str) -> str:
         """Return the path of a key. Raises KeyNameError or StoreError if the protocol does not support the key."""
         path = f"{self._root}/{check_key(key)}" if self._root else check_key(key)
-        if URL_DELIMITERS & set(key) and self.file_system._strip_protocol(path) != path:
-            raise StoreError(
-                f"{self._url}: this protocol does not support the key {key!r}, because it contains delimiters of URLs"
-            )
         self._check_unicode(key)
         return path
 
@@ -97,16 +95,130 @@ class Backend:
             ) from error
 
     def directory_path(self, prefix: str) -> str:
-        """Return the path of the directory for a prefix, ``""`` for the root of the file system."""
+        """Return the path of the directory for a prefix, ``""`` for the root of the server."""
         return "/".join(part for part in (self._root, prefix) if part)
 
     # -- reading -----------------------------------------------------------------------------------------------
 
+    @property
+    @abstractmethod
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop in which ``request`` runs. It belongs to another thread."""
+
+    @abstractmethod
+    async def request(self, path: str) -> Buffer:
+        """Return a value, as ``read``, in the event loop of the backend. Raises the errors of the library."""
+
+    @abstractmethod
+    def read_prefetched(self, path: str, result: Callable[[], Buffer]) -> Buffer | None:
+        """Return a value, or None if it is missing. ``result`` waits for the result of its ``request``."""
+
+    @abstractmethod
     def read(self, path: str, max_nbytes: int | None = None) -> Buffer | None:
         """Return a value, or None if it is missing. Raises ValueTooLargeError if it has more than ``max_nbytes`` bytes;
         None is no limit.
         """
 
+    @abstractmethod
+    def read_ranges(
+        self, path: str, ranges: Sequence[ByteRange], *, max_requests: int
+    ) -> list[Buffer] | None:
+        """Return ranges of a value, at least one, clipped to the value; None if the value is missing.
+
+        At most ``max_requests`` requests are sent at a time.
+        """
+
+    @abstractmethod
+    def size(self, path: str) -> int | None:
+        """Return the size of a value, or None if it is missing."""
+
+    @abstractmethod
+    def version(self, path: str) -> Hashable | None:
+        """Return an object that changes whenever the value changes, or None if the server reports nothing like it."""
+
+    # -- listing -----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def entries(self, path: str) -> list[Entry]:
+        """Return the entries of a directory. There are none if the directory is missing."""
+
+    @abstractmethod
+    def find(self, path: str) -> dict[str, int] | None:
+        """Return the sizes of all files below a directory, by their key in the store. None: ``entries`` of each
+        directory is used.
+        """
+
+    def is_empty(self, path: str) -> bool:
+        """Return whether one request proves that a directory is empty or missing."""
+        return False
+
+    def missing_container(self) -> str | None:
+        """Return the name of the bucket of the store with its kind if the server states that it does not exist, else
+        None: also if looking it up is not permitted.
+        """
+        return None
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def write(self, path: str, data: bytes) -> None:
+        """Store a value atomically."""
+
+    @abstractmethod
+    def delete(self, path: str) -> None:
+        """Delete a value."""
+
+    def delete_together(self, paths: Sequence[str]) -> bool:
+        """Delete values with one request, and return whether this was possible. Some may have been deleted if not.
+
+        ``max_deleted_together`` is the maximum number of paths.
+        """
+        return False
+
+    def delete_directory(self, path: str) -> None:  # noqa: B027 - only file systems have directories
+        """Delete a directory and everything in it."""
+
+    def close(self) -> None:  # noqa: B027 - not every library has connections to close
+        """Close the connections."""
+
+
+class FileSystemBackend(Backend):
+    """A file system of fsspec, by its generic methods."""
+
+    version_fields: tuple[str, ...] = VERSION_FIELDS
+
+    def __init__(self, file_system: Any, root: str, url: str) -> None:
+        from fsspec import AbstractFileSystem
+        from fsspec.asyn import AsyncFileSystem
+
+        super().__init__(root, url)
+        self.file_system = file_system
+        # A cache of fsspec (simplecache::) has the attributes of the cached file system, but only synchronous methods.
+        self.supports_concurrency = isinstance(file_system, AsyncFileSystem) and bool(file_system.async_impl)
+        if not self.supports_concurrency:  # Most synchronous file systems use one connection.
+            self.lock = threading.RLock()
+        generic_methods = AsyncFileSystem._find, AbstractFileSystem.find
+        find_method = getattr(type(file_system), "_find" if self.supports_concurrency else "find")
+        self._has_native_find = find_method not in generic_methods
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        loop: asyncio.AbstractEventLoop = self.file_system.loop
+        return loop
+
+    # -- names -------------------------------------------------------------------------------------------------
+
+    def path(self, key: str) -> str:
+        path = super().path(key)
+        if URL_DELIMITERS & set(key) and self.file_system._strip_protocol(path) != path:
+            raise StoreError(
+                f"{self._url}: this protocol does not support the key {key!r}, because it contains delimiters of URLs"
+            )
+        return path
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def read(self, path: str, max_nbytes: int | None = None) -> Buffer | None:
         def fetch() -> Buffer:
             value = self._fetch(path, max_nbytes)
             if max_nbytes is not None and len(value) > max_nbytes:
@@ -116,25 +228,18 @@ class Backend:
         return self._none_if_missing(path, fetch)
 
     async def request(self, path: str) -> Buffer:
-        """Return a value, as ``read``, in the event loop of the file system. Raises the errors of the library."""
         value: bytes = await self.file_system._cat_file(path)
         return value
 
     def read_prefetched(self, path: str, result: Callable[[], Buffer]) -> Buffer | None:
-        """Return a value, or None if it is missing. ``result`` waits for the result of its ``request``."""
         return self._none_if_missing(path, result)
 
     def read_ranges(
         self, path: str, ranges: Sequence[ByteRange], *, max_requests: int
     ) -> list[Buffer] | None:
-        """Return ranges of a value, at least one, clipped to the value; None if the value is missing.
-
-        At most ``max_requests`` requests are sent at a time.
-        """
         return self._none_if_missing(path, lambda: self._fetch_ranges(path, ranges, max_requests))
 
     def size(self, path: str) -> int | None:
-        """Return the size of a value, or None if it is missing."""
         info = self._none_if_missing(path, lambda: self._information(path))
         if info is None or info.get("type") == "directory":
             return None
@@ -144,7 +249,6 @@ class Backend:
         return int(info["size"])
 
     def version(self, path: str) -> Hashable | None:
-        """Return an object that changes whenever the value changes, or None if the server reports nothing like it."""
         info = self._none_if_missing(path, lambda: self._information(path))
         if info is None:
             return None
@@ -177,11 +281,7 @@ class Backend:
         buffers: list[Buffer] = []
         for start, stop in resolved:
             buffer = next(results) if stop > start else b""
-            if len(buffer) != max(0, stop - start):
-                raise ShortReadError(
-                    f"requested {stop - start} bytes from {start} of {size}, found {len(buffer)}; the value has "
-                    "changed or the connection was lost: try again"
-                )
+            check_length(start, max(0, stop - start), len(buffer))
             buffers.append(buffer)
         return buffers
 
@@ -232,7 +332,6 @@ class Backend:
     # -- listing -----------------------------------------------------------------------------------------------
 
     def entries(self, path: str) -> list[Entry]:
-        """Return the entries of a directory. There are none if the directory is missing."""
         try:
             infos = self.file_system.ls(path, detail=True)
         except Exception as error:
@@ -265,35 +364,15 @@ class Backend:
         root_length = len(root) + 1 if root else 0
         return {name.strip("/")[root_length:]: info.get("size") or 0 for name, info in infos.items()}
 
-    def is_empty(self, path: str) -> bool:
-        """Return whether one request proves that a directory is empty or missing."""
-        return False
-
-    def missing_container(self) -> str | None:
-        """Return the name of the bucket of the store with its kind if the server states that it does not exist, else
-        None: also if looking it up is not permitted.
-        """
-        return None
-
     # -- writing -----------------------------------------------------------------------------------------------
 
     def write(self, path: str, data: bytes) -> None:
-        """Store a value atomically."""
         self.file_system.pipe_file(path, data)
 
     def delete(self, path: str) -> None:
-        """Delete a value."""
         self.file_system.rm_file(path)
 
-    def delete_together(self, paths: Sequence[str]) -> bool:
-        """Delete values with one request, and return whether this was possible. Some may have been deleted if not.
-
-        ``max_deleted_together`` is the maximum number of paths.
-        """
-        return False
-
     def delete_directory(self, path: str) -> None:
-        """Delete a directory and everything in it."""
         self.file_system.rm(path, recursive=True)
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from zarrfs.engine.stores.remote.backend import Backend
+from zarrfs.engine.stores.remote.backend import Backend, FileSystemBackend
 from zarrfs.engine.stores.remote.files import LocalBackend, MemoryBackend, RenamingBackend, SFTPBackend
 from zarrfs.engine.stores.remote.ftp import FTPBackend
 from zarrfs.engine.stores.remote.http import HTTPBackend
@@ -14,7 +14,7 @@ from zarrfs.engine.stores.remote.presence import Presence, classify_error
 __all__ = ["ArchiveBackend", "ReferenceBackend", "is_remote_url", "make_backend"]
 
 
-class ArchiveBackend(Backend):
+class ArchiveBackend(FileSystemBackend):
     """An archive: zip, tar and others. A key is missing only if the index does not contain it.
 
     If the index contains the key, every error is a failure, including "not found": the file that contains the value is
@@ -40,7 +40,7 @@ class ReferenceBackend(ArchiveBackend):
         return bool(self.file_system.isfile(path))  # ``info`` can request the size from the target
 
 
-BACKENDS: dict[str, type[Backend]] = {
+BACKENDS: dict[str, type[FileSystemBackend]] = {
     "http": HTTPBackend,
     "https": HTTPBackend,
     "ftp": FTPBackend,
@@ -87,5 +87,5 @@ def make_backend(file_system: Any, root: str, url: str, *, allow_external: bool)
     protocols = (protocol,) if isinstance(protocol, str) else tuple(protocol)
     if LOCAL_PROTOCOLS & set(protocols):
         return LocalBackend(file_system, root, url, allow_external=allow_external)
-    backend = next((BACKENDS[name] for name in protocols if name in BACKENDS), Backend)
+    backend = next((BACKENDS[name] for name in protocols if name in BACKENDS), FileSystemBackend)
     return backend(file_system, root, url)

@@ -8,7 +8,7 @@ import uuid
 from typing import Any
 
 from zarrfs.engine.stores.regular_files import check_regular_file
-from zarrfs.engine.stores.remote.backend import VERSION_FIELDS, Backend
+from zarrfs.engine.stores.remote.backend import VERSION_FIELDS, FileSystemBackend
 from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
 from zarrfs.errors import StoreError
 
@@ -20,14 +20,14 @@ MAX_NAME_NBYTES = 255
 """The maximum length of a file name in the file systems of SFTP servers."""
 
 
-class MemoryBackend(Backend):
+class MemoryBackend(FileSystemBackend):
     """The memory of this process."""
 
     unicode_keys = False
     version_fields = LOCAL_VERSION_FIELDS
 
 
-class RenamingBackend(Backend):
+class RenamingBackend(FileSystemBackend):
     """A file system whose writes are not atomic. A value is written to a temporary file, which is renamed."""
 
     keeps_empty_directories = True

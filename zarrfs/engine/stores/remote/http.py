@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, ValueTooLargeError, check_key
-from zarrfs.engine.stores.remote.backend import Backend
+from zarrfs.engine.stores.remote.backend import FileSystemBackend
 
 __all__ = ["HTTPBackend", "RangeMismatchError"]
 
@@ -19,7 +19,7 @@ class RangeMismatchError(Exception):
     """A server has sent another range than the requested one."""
 
 
-class HTTPBackend(Backend):
+class HTTPBackend(FileSystemBackend):
     """A web server.
 
     HTTP servers have no reliable listing and no common protocol for writing. The query of the URL, which can contain a

@@ -1,18 +1,21 @@
-"""Backends of object stores, which fetch ranges without knowing the size of a value."""
+"""Backends of object stores through fsspec, for options that obstore does not have, and without obstore.
+
+They fetch ranges without knowing the size of a value.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from zarrfs.engine.stores.base import Buffer, ByteRange
-from zarrfs.engine.stores.remote.backend import Backend
-from zarrfs.engine.stores.remote.presence import Presence, classify_error, http_status
+from zarrfs.engine.stores.remote.backend import FileSystemBackend
+from zarrfs.engine.stores.remote.presence import Presence, classify_error
 
 __all__ = ["AzureBackend", "GoogleBackend", "ObjectStorageBackend", "S3Backend"]
 
 
-class ObjectStorageBackend(Backend):
+class ObjectStorageBackend(FileSystemBackend):
     """Object storage with suffix ranges."""
 
     supports_suffix_ranges = True
@@ -86,74 +89,5 @@ class AzureBackend(ObjectStorageBackend):
 class S3Backend(ObjectStorageBackend):
     """S3 and compatible servers."""
 
-    max_deleted_together = 1000
-
     def _look_up_container(self, name: str) -> None:
         self.file_system.call_s3("head_bucket", Bucket=name)
-
-    def _information(self, path: str) -> Mapping[str, Any]:
-        # For a missing key ``info`` sends two requests: HEAD, and a listing. The reply to GET has the same fields, and
-        # its error also states whether the key or the bucket is missing.
-        from fsspec.asyn import sync
-
-        try:
-            found: Mapping[str, Any] = sync(self.file_system.loop, self._request_first_byte, path)
-        except Exception as error:
-            if http_status(error) == 416:  # an empty value has no first byte
-                return super()._information(path)
-            raise
-        return found
-
-    async def _request_first_byte(self, path: str) -> Mapping[str, Any]:
-        bucket, key, version = self.file_system.split_path(path)
-        options = {"VersionId": version} if version else {}
-        reply = await self.file_system._call_s3(
-            "get_object", Bucket=bucket, Key=key, Range="bytes=0-0", **options
-        )
-        try:
-            size = reply.get("ContentRange", "").rpartition("/")[2]
-            if not size.isdecimal():
-                # The server has not applied the range, and its reply is the whole value, which is not received.
-                size = reply["ContentLength"]
-            else:
-                await reply["Body"].read()  # The connection is used again.
-        finally:
-            reply["Body"].close()
-        return {"type": "file", "size": int(size), "ETag": reply.get("ETag")}
-
-    def is_empty(self, path: str) -> bool:
-        bucket, key, _ = self.file_system.split_path(path)
-        try:
-            reply = self.file_system.call_s3(
-                "list_objects_v2", Bucket=bucket, Prefix=f"{key}/" if key else "", MaxKeys=1
-            )
-        except Exception:
-            return False  # Listing may not be permitted, and other requests report other errors.
-        return not reply.get("Contents")
-
-    def delete_together(self, paths: Sequence[str]) -> bool:
-        bucket = self.file_system.split_path(paths[0])[0]
-        objects = [{"Key": self.file_system.split_path(path)[1]} for path in paths]
-        try:
-            result = self.file_system.call_s3(
-                "delete_objects", Bucket=bucket, Delete={"Objects": objects, "Quiet": True}
-            )
-        except Exception:
-            # Not all servers support this, and some credentials permit single deletions only. These report the error.
-            return False
-        return not result.get("Errors")
-
-    async def request(self, path: str) -> Buffer:
-        value: bytes = await self.file_system._cat_file(path, start=0)  # as in ``_fetch``
-        return value
-
-    def read_prefetched(self, path: str, result: Callable[[], Buffer]) -> Buffer | None:
-        try:
-            return super().read_prefetched(path, result)
-        except Exception:
-            return self.read(path)  # an empty value has no range
-
-    def _fetch(self, path: str, max_nbytes: int | None) -> Buffer:
-        # ``cat_file`` requests the size first. The range from 0 to the end avoids this request.
-        buffers = self._fetch_unsized(path, [ByteRange(0)], 1)
-        return super()._fetch(path, max_nbytes) if buffers is None else buffers[0]

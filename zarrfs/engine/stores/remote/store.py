@@ -23,6 +23,8 @@ from zarrfs.engine.stores.base import IMMUTABLE, Buffer, ByteRange, Listing, Sto
 from zarrfs.engine.stores.remote.backend import Backend, Entry
 from zarrfs.engine.stores.remote.backends import is_remote_url, make_backend
 from zarrfs.engine.stores.remote.file_systems import open_file_system, raise_for_options
+from zarrfs.engine.stores.remote.object_backend import open_object_backend
+from zarrfs.engine.stores.remote.object_options import SERVICES, UnsupportedError
 from zarrfs.engine.stores.remote.prefetching import PrefetchingStore, PrefetchQueue
 from zarrfs.engine.stores.remote.presence import (
     Presence,
@@ -32,10 +34,11 @@ from zarrfs.engine.stores.remote.presence import (
     is_refusal,
 )
 from zarrfs.engine.stores.remote.protocols import copy_options, redact_url
-from zarrfs.engine.stores.remote.references import with_absolute_path
+from zarrfs.engine.stores.remote.references import ReferencePolicy, with_absolute_path
 from zarrfs.engine.stores.remote.request_limit import RequestLimit
 from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
-from zarrfs.errors import ReadOnlyError, ServerError, StoreError
+from zarrfs.errors import LocationError, ReadOnlyError, ServerError, StoreError
+from zarrfs.logs import logger
 
 __all__ = ["RemoteStore"]
 
@@ -92,14 +95,36 @@ class RemoteStore(Store):
         self.is_remote = is_remote_url(self._original_url)
 
     def _open_backend(self) -> None:
-        opened = open_file_system(
-            self._original_url, self._storage_options, allow_external=self.allow_external
-        )
+        self._reference_policy: ReferencePolicy | None = None
+        try:
+            self._opened_backend: Backend = open_object_backend(
+                self._original_url, self._storage_options, self._display_url
+            )
+        except UnsupportedError as error:
+            self._open_file_system(str(error))
+        self._process = os.getpid()
+
+    def _open_file_system(self, reason: str) -> None:
+        """Open the URL with fsspec, because obstore cannot be used for this ``reason``."""
+        is_object_store = self._original_url.partition("://")[0].lower() in SERVICES
+        if is_object_store:
+            logger.info(
+                "%s: opened with fsspec, because obstore cannot be used: %s", self._display_url, reason
+            )
+        try:
+            opened = open_file_system(
+                self._original_url, self._storage_options, allow_external=self.allow_external
+            )
+        except LocationError as error:
+            if is_object_store and isinstance(error.__cause__, ImportError):
+                raise LocationError(
+                    f"{error}; it is needed because obstore cannot be used: {reason}"
+                ) from error
+            raise
         self._reference_policy = opened.reference_policy
         self._opened_backend = make_backend(
             opened.file_system, opened.root, self._display_url, allow_external=self.allow_external
         )
-        self._process = os.getpid()
 
     @property
     def _backend(self) -> Backend:
@@ -195,7 +220,7 @@ class RemoteStore(Store):
         methods = RemoteStore.get, RemoteStore.get_within
         if (type(self).get, type(self).get_within) != methods:  # A subclass may read other values.
             return None
-        loop = self._backend.file_system.loop
+        loop = self._backend.loop
         reserved = self._limit.reserve_ahead(min(max_pending, len(keys)))
         if reserved < 2:  # Threads do the same.
             self._limit.release(reserved)
