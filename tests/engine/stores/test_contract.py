@@ -48,6 +48,7 @@ REMOTE_STORES = (
     "zarr-python, wrapper",
     "zarr-python, obstore",
     "zarr-python, fsspec",
+    *("s3", "azure", "gs"),
     *("fsspec, s3", "fsspec, ftp", "fsspec, sftp", "fsspec, azure", "fsspec, gcs"),
 )
 

@@ -12,7 +12,7 @@ __all__ = ["RequestError", "convert_error", "names_other_region"]
 
 STATUS = re.compile(r"status code: (\d{3}) ?([A-Za-z' -]*):? ?(.*)", re.DOTALL)
 CODE = re.compile(r"<Code>\s*([\w.]+)\s*</Code>")
-DETAIL = re.compile(r"<Message>\s*(.*?)\s*</Message>", re.DOTALL)
+DETAIL = re.compile(r"<Message>([^<]*)</Message>")
 REGION = re.compile(r"<Region>\s*([\w-]+)\s*</Region>")
 SYSTEM_MESSAGE = re.compile(r'(?:message|error): "([^"]+)"')
 CERTIFICATE = re.compile(r"InvalidCertificate\(\s*(?:Other\(\s*OtherError\(\s*)?(\w+)")
@@ -126,7 +126,7 @@ def _status_reason(status: re.Match[str], error_code: str | None) -> str:
     parts = [
         f"{status[1]} {status[2].strip()}".strip(),
         error_code,
-        detail[1][:MAX_DETAIL] if detail else None,
+        detail[1].strip()[:MAX_DETAIL] if detail else None,
     ]
     return ": ".join(part for part in parts if part)
 
