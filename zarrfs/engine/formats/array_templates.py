@@ -6,7 +6,7 @@ shared by all arrays of a template.
 
 Interpreting a document takes much longer than parsing it. Listings of thousands of arrays need the template and the
 attributes only, and parse documents without a call of a Python function for each object (``parse_pairs``: 5 instead of
-11 microseconds; the listing of names is 30 % faster). A faster parser is no alternative: orjson and msgspec need 2 and
+11 microseconds). A faster parser is no alternative: orjson and msgspec need 2 and
 5, but accept keys that occur twice and refuse NaN, so that the parser of the standard library would be needed as well.
 """
 
