@@ -132,24 +132,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def shared_directory(variable: str, name: str, content: str) -> Path:
+    """Return the directory that a variable names, or ``shared/NAME`` beside the checkout. Skip if there is none."""
+    default = Path(__file__).resolve().parents[2] / "shared" / name
+    directory = Path(os.environ.get(variable) or default)
+    if not directory.is_dir():
+        pytest.skip(f"the directory of {content} {directory} does not exist; set {variable}")
+    return directory
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The directory of real data sets: $ZARRFS_DATA, or ``shared/data`` beside the checkout."""
-    default = Path(__file__).resolve().parents[2] / "shared" / "data"
-    directory = Path(os.environ.get("ZARRFS_DATA") or default)
-    if not directory.is_dir():
-        pytest.skip(f"the directory of data sets {directory} does not exist; set ZARRFS_DATA")
-    return directory
+    return shared_directory("ZARRFS_DATA", "data", "data sets")
 
 
 @pytest.fixture(scope="session")
 def shared_specifications() -> Path:
     """The directory of specifications: $ZARRFS_SPECIFICATIONS, or ``shared/specs`` beside the checkout."""
-    default = Path(__file__).resolve().parents[2] / "shared" / "specs"
-    directory = Path(os.environ.get("ZARRFS_SPECIFICATIONS") or default)
-    if not directory.is_dir():
-        pytest.skip(f"the directory of specifications {directory} does not exist; set ZARRFS_SPECIFICATIONS")
-    return directory
+    return shared_directory("ZARRFS_SPECIFICATIONS", "specs", "specifications")
 
 
 @pytest.fixture
