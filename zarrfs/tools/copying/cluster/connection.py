@@ -24,6 +24,9 @@ __all__ = ["check_task_timeout", "connect_cluster", "executor_of"]
 ANSWER_TIMEOUT_SECONDS = 30
 """Timeout for the connection to a scheduler, which may be busy. It is the default of distributed."""
 
+LOGS_OF_LOST_CALLS = "distributed.client", "tornado.application"
+"""The logs to which the calls of a client to a lost scheduler are written, with their tracebacks."""
+
 
 def check_task_timeout(dask: str | Client | None, task_timeout: float | None) -> None:
     """Raise OptionError unless ``task_timeout`` is None, or a number of seconds for the tasks of a cluster."""
@@ -80,8 +83,9 @@ def connect_cluster(
             f"{dask}: no Dask scheduler responds ({str(error) or type(error).__name__}); expected the address that "
             "`dask scheduler` prints, such as tcp://host:8786"
         ) from error
-    log = logging.getLogger("distributed.client")
-    log.addFilter(_is_no_cancellation)
+    logs = [logging.getLogger(name) for name in LOGS_OF_LOST_CALLS]
+    for log in logs:
+        log.addFilter(_is_no_lost_call)
     try:
         with client:
             executor = ClusterExecutor(client, resume_hint, task_timeout, on_statistics)
@@ -90,14 +94,20 @@ def connect_cluster(
             finally:
                 executor.release()
     finally:
-        log.removeFilter(_is_no_cancellation)
+        for log in logs:
+            log.removeFilter(_is_no_lost_call)
 
 
-def _is_no_cancellation(record: logging.LogRecord) -> bool:
-    """Return False for a record with the traceback of a cancelled call. A client that is closed while it connects to a
-    scheduler that was lost logs them; the loss is an error of the run.
+def _is_no_lost_call(record: logging.LogRecord) -> bool:
+    """Return False for a record with the traceback of a call that was cancelled, or whose connection was closed. When
+    a scheduler is lost, the client logs them for its calls, and the event loop for the results that
+    ``as_completed`` was fetching; the loss is an error of the run.
     """
-    return record.exc_info is None or not isinstance(record.exc_info[1], asyncio.CancelledError)
+    from distributed.comm import CommClosedError
+
+    if record.exc_info is None:
+        return True
+    return not isinstance(record.exc_info[1], asyncio.CancelledError | CommClosedError)
 
 
 def executor_of(
