@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 from zarrfs.engine.array.array import Array
 from zarrfs.engine.group.group import Group
 from zarrfs.errors import ZarrError
+from zarrfs.mount.tree.entries import ListedEntry
 
-__all__ = ["DirectoryEntry", "LazyEntry", "OpenDirectory"]
+__all__ = ["ATTRIBUTES", "DirectoryEntry", "OpenDirectory"]
 
 ATTRIBUTES = tuple[dict[str, Any], Array | Group | None]
-
+"""The attributes of an entry (``st_mode``, ``st_size`` and others) and the node that it presents."""
 
 MAX_SUMMARIZED = 10_000
 """The attributes of up to this many entries of a directory are returned if they are cheap. A program that reads more
@@ -32,23 +33,6 @@ MAX_EXPENSIVE = 32
 
 NAMES_PER_BATCH = 64
 """The number of entries that are listed together if no attributes are needed."""
-
-
-class LazyEntry(NamedTuple):
-    """An entry of a directory whose attributes are determined on request.
-
-    Attributes:
-        name: the file name.
-        is_directory: whether it is a directory.
-        is_summarized: whether its attributes can be determined without opening the array.
-        status: returns its attributes (``st_mode``, ``st_size`` and others) and the node that it presents; None if it
-            does not exist any more. Raises OSError and ZarrError.
-    """
-
-    name: str
-    is_directory: bool
-    is_summarized: bool
-    status: Callable[[], ATTRIBUTES | None]
 
 
 class DirectoryEntry(NamedTuple):
@@ -73,8 +57,9 @@ class OpenDirectory:
     """A directory that a program reads. Thread-safe.
 
     ``start(needs_attributes)`` begins a listing. ``needs_attributes(member_count)`` returns whether the attributes of
-    the next entries will probably be used. The names of the entries are kept until the directory is closed, so that it
-    can be read again from any offset.
+    the next entries will probably be used. ``status(entry)`` returns the attributes of an entry, None if it does not
+    exist any more, and raises OSError and ZarrError. The names of the entries are kept until the directory is closed,
+    so that it can be read again from any offset.
 
     Expensive attributes are determined for the first entries only, and for further entries if the program looks up
     entries while it reads the directory.
@@ -83,14 +68,19 @@ class OpenDirectory:
         is_looked_up: set if an entry is looked up.
     """
 
-    def __init__(self, start: Callable[[Callable[[int], bool]], Iterator[LazyEntry]]) -> None:
+    def __init__(
+        self,
+        start: Callable[[Callable[[int], bool]], Iterator[ListedEntry]],
+        status: Callable[[ListedEntry], ATTRIBUTES | None],
+    ) -> None:
         self.is_looked_up = False
         self._max_summarized = MAX_SUMMARIZED
         self._start = start
+        self._status = status
         self._lock = threading.Lock()
         self._names: list[DirectoryEntry] = []
-        self._rest: Iterator[LazyEntry] = iter(())
-        self._last: LazyEntry | None = None
+        self._rest: Iterator[ListedEntry] = iter(())
+        self._last: ListedEntry | None = None
         self._with_attributes = False
 
     def read(self, offset: int, with_attributes: bool) -> Iterator[DirectoryEntry]:
@@ -141,11 +131,11 @@ class OpenDirectory:
         if item is None or item.name != entry.name:
             return entry
         if not self.is_looked_up and offset >= (
-            self._max_summarized if item.is_summarized else MAX_EXPENSIVE
+            self._max_summarized if item.summarize is not None else MAX_EXPENSIVE
         ):
             return entry
         try:
-            status = item.status()
+            status = self._status(item)
         except (ZarrError, OSError, MemoryError):
             return entry  # A program that needs the attributes looks the name up, and receives the error.
         return entry if status is None else DirectoryEntry(entry.name, entry.type, *status)

@@ -25,7 +25,7 @@ from zarrfs.mount.fuse.error_numbers import (
     os_error,
 )
 from zarrfs.mount.fuse.extended_attributes import XATTR_PREFIX, extended_attributes
-from zarrfs.mount.fuse.open_directories import DirectoryEntry, LazyEntry, OpenDirectory
+from zarrfs.mount.fuse.open_directories import ATTRIBUTES, DirectoryEntry, OpenDirectory
 from zarrfs.mount.fuse.page_versions import PageVersions
 from zarrfs.mount.fuse.permissions import DOCUMENT_ACCESS
 from zarrfs.mount.fuse.reported_sizes import ReportedSizes
@@ -208,7 +208,7 @@ class ZarrOperations:
         if not isinstance(self._entry(path), Directory):
             raise os_error(errno.ENOTDIR)
         handle = next(self._handles)
-        directory = self._directories[handle] = OpenDirectory(partial(self._list, path))
+        directory = self._directories[handle] = self._open_directory(path)
         self._read_directories[path.rstrip("/")] = directory
         return handle
 
@@ -223,25 +223,28 @@ class ZarrOperations:
         self, path: str, fh: int, offset: int, with_attributes: bool
     ) -> Iterator[DirectoryEntry]:
         """Yield the entries of a directory from ``offset`` on. With 0 as the offset the directory is listed again."""
-        directory = self._directories.get(fh) or OpenDirectory(partial(self._list, path))
+        directory = self._directories.get(fh) or self._open_directory(path)
         yield from directory.read(offset, with_attributes)
 
     def readdir(self, path: str, fh: Any) -> list[str]:
         """Return the names in a directory, those of itself and its parent first."""
         return [entry.name for entry in self.read_directory(path, 0, 0, False)]
 
-    def _list(self, path: str, needs_sizes: Callable[[int], bool]) -> Iterator[LazyEntry]:
-        """Yield the entries of a directory. Raises StoreError, before the first entry, if it cannot be listed."""
+    def _open_directory(self, path: str) -> OpenDirectory:
+        return OpenDirectory(partial(self._list, path), partial(self._listed_status, path.rstrip("/") + "/"))
+
+    def _list(self, path: str, needs_sizes: Callable[[int], bool]) -> Iterator[ListedEntry]:
+        """Return the entries of a directory. Raises StoreError, at the latest before the first entry, if it cannot be
+        listed.
+        """
         directory = self._entry(path)
         if not isinstance(directory, Directory):
             raise os_error(errno.ENOTDIR)
-        for entry in self._tree.list_entries(directory, needs_sizes):
-            status = partial(self._listed_status, f"{path.rstrip('/')}/{entry.name}", entry)
-            yield LazyEntry(entry.name, entry.is_directory, entry.summarize is not None, status)
+        return self._tree.list_entries(directory, needs_sizes)
 
-    def _listed_status(
-        self, path: str, listed: ListedEntry
-    ) -> tuple[dict[str, Any], Array | Group | None] | None:
+    def _listed_status(self, parent: str, listed: ListedEntry) -> ATTRIBUTES | None:
+        """Return the attributes of an entry, and the node that it presents. ``parent`` ends with a slash."""
+        path = parent + listed.name
         summary = None if listed.summarize is None else listed.summarize()
         if summary is not None:
             return self._reported(path, self._summary_status(summary)), None

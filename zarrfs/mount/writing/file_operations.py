@@ -16,10 +16,10 @@ from zarrfs.files.content.blocks import BlockPool
 from zarrfs.logs import logger
 from zarrfs.mount.fuse.disk_space import disk_space
 from zarrfs.mount.fuse.error_numbers import RefusedError, errors_to_errno, os_error
-from zarrfs.mount.fuse.open_directories import LazyEntry
+from zarrfs.mount.fuse.open_directories import ATTRIBUTES
 from zarrfs.mount.fuse.operations import ZarrOperations
 from zarrfs.mount.options import CreationOptions
-from zarrfs.mount.tree.entries import Directory, Entry, FileSummary, VirtualFile
+from zarrfs.mount.tree.entries import Directory, Entry, FileSummary, ListedEntry, VirtualFile
 from zarrfs.mount.tree.presentation import GROUP_DOCUMENT
 from zarrfs.mount.tree.tree import Tree
 from zarrfs.mount.writing.array_file import ArrayFile
@@ -154,16 +154,19 @@ class FileOperations(ZarrOperations):
             raise os_error(errno.EACCES)
         return 0
 
-    def _list(self, path: str, needs_sizes: Callable[[int], bool]) -> Iterator[LazyEntry]:
+    def _list(self, path: str, needs_sizes: Callable[[int], bool]) -> Iterator[ListedEntry]:
         prefix = path.rstrip("/") + "/"
         pending = {*self._pending.names(path), *self._appended.names(path)}
         for item in super()._list(path, needs_sizes):
             if prefix + item.name not in self._hidden and item.name not in pending:
                 yield item
         for name in sorted(pending):
-            yield LazyEntry(name, False, True, partial(self._pending_status, prefix + name))
+            yield ListedEntry(name, False, partial(self._tree.lookup, prefix + name))
 
-    def _pending_status(self, path: str) -> tuple[dict[str, Any], None]:
+    def _listed_status(self, parent: str, listed: ListedEntry) -> ATTRIBUTES | None:
+        path = parent + listed.name
+        if self._pending.get(path) is None and self._appended.get(path) is None:
+            return super()._listed_status(parent, listed)
         return self.getattr(path), None
 
     @errors_to_errno
