@@ -18,7 +18,7 @@ from tests.documents import LITTLE, sharding
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.indexing.selections import fancy_selection
 from zarrfs.engine.read.planning import plan_box, plan_read
-from zarrfs.engine.read.reading import read_box
+from zarrfs.engine.read.reading import read_basic
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import ChunkDecodeError, MissingChunkError, SelectionError
 
@@ -190,7 +190,7 @@ def test_other_indices_are_ordinary_selections() -> None:
     with pytest.raises(SelectionError):
         array[True, 0, 0]
     for selection in ((7, 0, 0), (0, 0), (0, 0, slice(0, 3, 2)), (0, 0, slice(5, 5))):
-        assert read_box(array.storage, selection) is None
+        assert read_basic(array.storage, selection) is None
 
 
 def test_missing_corrupt_and_changed_chunks(tmp_path: Path) -> None:

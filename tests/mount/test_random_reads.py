@@ -80,7 +80,7 @@ def test_decoded_chunks_are_copied(layout: str, order: FlatOrder, ranges: list[t
         out = np.empty(size, np.uint8)
         found = [stream.copy(offset, out)]
         if not found[0]:
-            stream.expect_reads(offset, size)
+            stream.cache_on_next_read(offset, size)
             array.read_bytes_into(offset, out, order)
             assert bytes(out) == expected[offset : offset + size]
             found.append(stream.copy(offset, out))
@@ -102,7 +102,7 @@ def test_a_repeated_read_sends_no_request_to_the_store(layout: str, tmp_path: Pa
     clock = Clock()
     stream = CachedStream(array.storage, "C", 1.0, clock=clock)
     out = np.empty(4 * KIB, np.uint8)
-    stream.expect_reads(100_000, out.size)
+    stream.cache_on_next_read(100_000, out.size)
     array.read_bytes_into(100_000, out)
     assert stream.copy(100_000, out)
     store.reset()

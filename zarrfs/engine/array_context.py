@@ -225,7 +225,8 @@ class ArrayContext:
         cache_on_first_read: bool = True,
         current: Hashable = None,
     ) -> CacheEntry:
-        """Return the cache entry of a chunk. ``may_cache`` and ``cache_on_first_read`` are those of ``CacheEntry``.
+        """Return the cache entry of a chunk. Without ``may_cache`` it is only looked up; without
+        ``cache_on_first_read`` it is not added when a part of it is read for the first time.
 
         Call this before reading the chunk. The entry has the version stamp of that time, so that data older than
         the stamp are never cached under it. ``current`` is ``value.stamp()``, if the caller has asked for it.

@@ -74,7 +74,7 @@ def group_to_consolidate(
 
 
 def consolidate_group(group: Group) -> None:
-    """Write the consolidated metadata of a group. Errors are those of ``consolidate_metadata``."""
+    """Write the consolidated metadata of a group. Raises UnsupportedError for a format that has none."""
     consolidation = formats.consolidation(group.zarr_format)
     if consolidation is None:
         raise UnsupportedError(f"{group.store.url}: format {group.zarr_format} has no consolidated metadata")

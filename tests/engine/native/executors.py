@@ -81,7 +81,7 @@ def native(*flags: str) -> Iterator[Record]:
         patch.setattr(native_reading, "read_natively", execute)
         # Without these, reads within one chunk are left to the Python executor.
         patch.setattr(planning, "MIN_NATIVE_CHUNKS", 1)
-        patch.setattr(indexed_array, "read_box", lambda storage, selection: None)
+        patch.setattr(indexed_array, "read_basic", lambda storage, selection: None)
         patch.setattr(native_writing, "MIN_NATIVE_CHUNKS", 1)
         _forget_arrays()
         yield record

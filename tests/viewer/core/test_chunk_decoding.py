@@ -131,7 +131,7 @@ def test_the_chunks_of_planes_are_compared_by_layer_tile_and_level() -> None:
 def test_expected_reads_are_recorded_in_the_cache_of_the_array() -> None:
     image, store = counted_image(4 * LAYER_NBYTES)
     key = TileKey(PlaneKey(image.uid, 0, (1, 2), (0, 0, 0)), 0, 0)
-    image.expect_reads(key)
+    image.cache_on_next_read(key)
     assert store.keys == {}  # nothing is read
     image.read_tile(key)
     image.read_tile(TileKey(key.plane._replace(indices=(1, 0, 0)), 0, 0))

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from zarrfs.ngff import Axis, ImageLabel
 from zarrfs_viewer.images.packing import Packing
-from zarrfs_viewer.images.reading import SourceArray, expect_reads, read_plane_region, uniform_chunks
+from zarrfs_viewer.images.reading import SourceArray, cache_on_next_read, read_plane_region, uniform_chunks
 from zarrfs_viewer.images.tile_grid import ALL, PlaneKey, TileGrid, TileKey
 from zarrfs_viewer.state.view_state import ChannelSettings
 
@@ -167,14 +167,14 @@ class Image:
         return self.read_region(key.plane, *self.rect(key))
 
     def read_region(self, plane: PlaneKey, rows: slice, columns: slice) -> npt.NDArray[Any]:
-        """Read a region of a plane, given in pixels of the plane, as an array like that of ``read_tile``.
-        Blocks. Raises ZarrError.
+        """Read a region of a plane, given in pixels of the plane, as a new array of shape (rows, columns), or
+        (rows, columns, samples) for RGB. Blocks. Raises ZarrError.
         """
         return read_plane_region(self.levels[plane.level].array, plane, rows, columns)
 
-    def expect_reads(self, key: TileKey) -> None:
+    def cache_on_next_read(self, key: TileKey) -> None:
         """Let the next read of a tile cache the chunks of the tile, because other planes of them follow."""
-        expect_reads(self.levels[key.plane.level].array, key.plane, *self.rect(key))
+        cache_on_next_read(self.levels[key.plane.level].array, key.plane, *self.rect(key))
 
     def chunks_of(self, key: TileKey) -> Hashable:
         """Return a value that is equal for two tiles if they need the same chunks."""

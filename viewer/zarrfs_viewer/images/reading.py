@@ -19,7 +19,7 @@ __all__ = [
     "PaddedArray",
     "SourceArray",
     "UnpackedArray",
-    "expect_reads",
+    "cache_on_next_read",
     "level_slices",
     "projected_dtype",
     "read_plane_region",
@@ -141,7 +141,7 @@ def read_plane_region(array: SourceArray, plane: PlaneKey, rows: slice, columns:
     )
 
 
-def expect_reads(array: SourceArray, plane: PlaneKey, rows: slice, columns: slice) -> None:
+def cache_on_next_read(array: SourceArray, plane: PlaneKey, rows: slice, columns: slice) -> None:
     """Let the next read of a region of a plane decode its chunks completely and cache them. Does not block.
 
     Has no effect on arrays that do not cache their chunks.

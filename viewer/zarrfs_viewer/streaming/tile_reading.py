@@ -42,10 +42,10 @@ def read_tile(
     rows, columns = image.rect(key)
     try:
         if keeps_chunks and not is_visible:
-            image.expect_reads(key)
+            image.cache_on_next_read(key)
         values = image.read_region(key.plane, rows, columns)
         if keeps_chunks and is_visible:
-            image.expect_reads(key)
+            image.cache_on_next_read(key)
         return values, None
     except Exception as error:
         regions = list(_chunk_regions(image, key.plane, rows, columns))

@@ -25,7 +25,7 @@ from zarrfs.engine.indexing.selections import (
     vectorized_selection,
 )
 from zarrfs.engine.model import ArraySpec
-from zarrfs.engine.read.reading import read_box, read_out, read_selection
+from zarrfs.engine.read.reading import read_basic, read_out, read_selection
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.values import as_values, assign_fields
 from zarrfs.engine.write.writing import write_selection
@@ -114,7 +114,7 @@ class IndexedArray(StoredNode[ArraySpec], ArrayProperties):
         """
         if type(selection) is tuple and {*map(type, selection)} <= _BOX_TYPES:
             self._recheck()
-            box = read_box(self._storage, selection)
+            box = read_basic(self._storage, selection)
             if box is not None:
                 return box
         return self._get(fancy_selection, selection)

@@ -3,7 +3,7 @@
 Each option is declared once, as a key of a typed dictionary: its name, its static type, and an ``Option`` with its
 default, its meaning and how zarr-python's names relate to it. Typed dictionaries that combine others are the options of
 a function. Signatures, checks, defaults and the documentation are derived from them. ``engine_options`` translates the
-options of a caller to those of ``nodes.creation.new_nodes.create_array``.
+options of a caller to the arguments of ``new_nodes.create_array``, which creates the array.
 """
 
 import inspect
@@ -431,7 +431,7 @@ AUTOMATIC = ("auto", "default")
 
 
 def engine_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate the options of ``create_array`` to those of ``nodes.creation.new_nodes.create_array``.
+    """Translate the options of ``zarrfs.create_array`` to the arguments of ``new_nodes.create_array``.
 
     Options whose value means the default are removed. Raises MetadataError for contradictory options, and
     UnsupportedError for options of zarr-python that have no equivalent.

@@ -156,7 +156,8 @@ def create_array(
         cache: the chunk cache of the returned array.
         write_empty_chunks: whether chunks that contain only the fill value are stored. None: as in ``access``.
         access: the access options of the returned array.
-        options: those of ``create_array_node``, and those of ``array_spec``. ``engine_options`` returns them.
+        options: the other arguments of ``create_array_node``, such as the shape and the data type, as
+            ``engine_options`` returns them.
     """
     check_option_names("create_array()", options, described(ArrayOptions))
     check_option_types({"access": access})

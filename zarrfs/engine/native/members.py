@@ -153,7 +153,7 @@ def _scan_natively(
 def _scan(
     directory: int, name: str, max_document: int, max_entries: int, with_usage: bool
 ) -> ScannedMember | None:
-    """Do what the native function does."""
+    """Read the documents and the stored size of one member, as the native function does."""
     if not name or "/" in name or "\0" in name or name in (".", ".."):
         return None
     try:

@@ -127,15 +127,15 @@ class CachedStream:
             box, out.view(self._storage.dtype), revalidate=True
         )
 
-    def expect_reads(self, offset: int, nbytes: int) -> None:
+    def cache_on_next_read(self, offset: int, nbytes: int) -> None:
         """Let the next read of a range decode its chunks whole and keep them in the cache, if they fit."""
         if self._chunks is not None and nbytes:
             itemsize = self._storage.dtype.itemsize
             boxes = flat_boxes(offset // itemsize, -(-(offset + nbytes) // itemsize), self._shape)
             for _, slices in boxes:
-                self.expect_box_reads(tuple([(part.start, part.stop) for part in slices]))
+                self.cache_box_on_next_read(tuple([(part.start, part.stop) for part in slices]))
 
-    def expect_box_reads(self, box: Box) -> None:
+    def cache_box_on_next_read(self, box: Box) -> None:
         """Let the next read of a box decode its chunks whole and keep them in the cache, if they fit."""
         if self._chunks is None:
             return

@@ -257,7 +257,7 @@ def flat_version(storage: ArrayContext, offset: int, nbytes: int, order: FlatOrd
 
 
 def box_version(storage: ArrayContext, box: Box, order: FlatOrder) -> Hashable | None:
-    """Return a value like that of ``flat_version``, for a box."""
+    """Return a value that changes when the chunks of a box change, or None where that is unknown."""
     return _version(storage, [box], order)
 
 

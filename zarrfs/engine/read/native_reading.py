@@ -243,7 +243,7 @@ def _values(span: SpanProjections, grid: int) -> tuple[Sequence[int], Sequence[i
 
 
 class NativePlan(NamedTuple):
-    """What the native library reads of a plan. Positions are those of ``ReadPlan.chunks``.
+    """What the native library reads of a plan. Positions are indices of ``ReadPlan.chunks``.
 
     Attributes:
         array: the array, as the library knows it.

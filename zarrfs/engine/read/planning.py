@@ -181,8 +181,8 @@ def plan_box(
     """Return the plan of an index expression of integers and slices, by the rules of NumPy, the shape of the buffer,
     and the index that drops the dimensions of the integers from it.
 
-    It is that of ``plan_read`` for the normalized expression. For a box in one chunk, which takes as long to normalize
-    as to read, the projection results from the same loop. Return None for what has to be normalized first: the number
+    For a box in one chunk, which takes as long to normalize as to read, the projection results from the same loop; for
+    others ``plan_read`` makes the plan. Return None for what has to be normalized first: the number
     of entries differs from that of the dimensions, an index is out of bounds, or a slice is empty, invalid or has a
     step.
     """

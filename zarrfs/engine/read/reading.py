@@ -45,7 +45,15 @@ from zarrfs.engine.read.planning import (
 from zarrfs.engine.stores.base import IMMUTABLE, StoredValue, ValueTooLargeError
 from zarrfs.errors import MissingChunkError, SelectionError
 
-__all__ = ["empty", "execute", "read_box", "read_into", "read_out", "read_region", "read_selection"]
+__all__ = [
+    "empty",
+    "execute",
+    "read_basic",
+    "read_into",
+    "read_out",
+    "read_region",
+    "read_selection",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -57,7 +65,7 @@ in one request.
 # -- selections ------------------------------------------------------------------------------------------------
 
 
-def read_box(storage: ArrayContext, selection: Sequence[int | slice]) -> Any | None:
+def read_basic(storage: ArrayContext, selection: Sequence[int | slice]) -> Any | None:
     """Return the elements that integers and slices select, as an array without the dimensions of the integers, or a
     scalar if all entries are integers. Return None if the expression has to be normalized first; see ``plan_box``.
     """

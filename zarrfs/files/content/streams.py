@@ -129,13 +129,13 @@ class ArrayStream:
         if self._cached.copy(start, out):
             return
         if self._cached.decodes_whole_chunks:
-            self._cached.expect_reads(start, out.size)
+            self._cached.cache_on_next_read(start, out.size)
         with self._checking_metadata():
             self._array.read_bytes_into(start, out, self._order)
 
     def read_block(self, start: int, out: Bytes, *, holds_whole_chunks: bool) -> None:
         if not holds_whole_chunks:
-            self._cached.expect_reads(start, out.size)
+            self._cached.cache_on_next_read(start, out.size)
         with self._checking_metadata():
             self._array.read_bytes_into(start, out, self._order, keep_chunks=not holds_whole_chunks)
 
@@ -161,7 +161,7 @@ class ArrayStream:
         # The version of the window was determined just now. Older chunks would belong to another version.
         if self._cached.copy_box(window.box, out):
             return
-        self._cached.expect_box_reads(window.box)
+        self._cached.cache_box_on_next_read(window.box)
         storage = self._array.storage
         box = [slice(low, high) for low, high in window.box]
         with self._checking_metadata():

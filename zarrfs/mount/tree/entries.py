@@ -79,7 +79,8 @@ class FileSummary(NamedTuple):
 
     Attributes:
         nbytes: its size in bytes, None for a directory.
-        stored_nbytes, modified: as those of ``VirtualFile``.
+        stored_nbytes: the number of bytes that count as the size of the file on disk.
+        modified: the time of the last change of its data in seconds since the epoch, or None if it is unknown.
         store, path: where the array is.
         access: the mode, the user and the group of the metadata document of the array, if they are needed.
     """

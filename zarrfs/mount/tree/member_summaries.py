@@ -485,7 +485,7 @@ def _scan_group(group: Group, names: Sequence[str], *, with_usage: bool) -> list
 
 
 def _scan(store: Store, path: str, name: str, limit: int, with_usage: bool) -> ScannedMember | None:
-    """Do for any store what ``scan_members`` does for directories."""
+    """Read the documents and the stored size of a member of any store; None if it has to be opened."""
     prefix = f"{path}/{name}" if path else name
 
     def read(name: str) -> bytes | None:

@@ -39,8 +39,9 @@ DEFAULT_MEMORY = 256 << 20
 class TargetOptions:
     """Properties of a copy that differ from the source; None keeps the property of the source.
 
-    ``zarr_format``, ``chunks``, ``shards`` and ``compressors`` are those of ``create_array``; ``shards=False`` means no
-    shards. ``chunks`` can also be the sizes of named dimensions, from which ``for_dimensions`` makes a shape.
+    ``zarr_format``, ``chunks``, ``shards`` and ``compressors`` have the values that ``create_array`` accepts;
+    ``shards=False`` means no shards. ``chunks`` can also be sizes of named dimensions, from which
+    ``for_dimensions`` makes a shape.
     ``allow_loss`` replaces a data type that the format does not have with the NumPy type of its values.
     """
 
