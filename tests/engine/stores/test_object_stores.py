@@ -423,6 +423,29 @@ def test_a_forked_process_reads_with_fsspec(server: ObjectServer) -> None:
     output_of([sys.executable, "-W", "ignore", "-c", FORKED, server.url], cwd=None, env=os.environ)
 
 
+ENDING = """
+import asyncio, sys, threading, time, zarrfs
+call = asyncio.SelectorEventLoop.call_soon_threadsafe
+def slow(loop, *arguments, **options):
+    called = call(loop, *arguments, **options)
+    if threading.get_ident() not in {thread.ident for thread in threading.enumerate()}:
+        for _ in range(100):
+            time.sleep(0.001)
+    return called
+asyncio.SelectorEventLoop.call_soon_threadsafe = slow
+options = {"endpoint_url": sys.argv[1], "key": "x", "secret": "x"}
+array = zarrfs.open_array("s3://bucket/a.zarr", mode="r", cache_size=0, storage_options=options)
+assert array[...].sum() == 45
+"""
+"""A program that ends while threads of obstore pass results to Python."""
+
+
+def test_a_program_can_end_directly_after_a_read(server: ObjectServer) -> None:
+    with open_store(server) as store:
+        zarrfs.create_array(store, data=np.arange(10), chunks=2)
+    output_of([sys.executable, "-W", "ignore", "-c", ENDING, server.url], cwd=None, env=os.environ)
+
+
 def test_keys_that_no_object_can_have_are_refused(server: ObjectServer) -> None:
     with open_store(server) as store, pytest.raises(StoreError, match="control characters"):
         store.set("a\nb", b"")

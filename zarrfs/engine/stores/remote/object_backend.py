@@ -7,8 +7,11 @@ sent before the first response. obstore sends them in threads of its own.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
+import sys
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
 from datetime import timedelta
@@ -52,6 +55,9 @@ MAX_PARTS_AT_A_TIME = 8
 
 REGION_SECONDS = 10.0
 
+CALLBACK_SECONDS = 5.0
+"""The maximum time for which the end of the program waits for threads that pass results to Python."""
+
 _clients: OrderedDict[Hashable, Any] = OrderedDict()
 _lock = threading.Lock()
 _process: int | None = None
@@ -65,6 +71,22 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
+
+
+def _wait_for_callbacks() -> None:
+    """Wait until no thread of obstore executes Python code.
+
+    Its threads pass results to the event loop, and may still be in that call when the program has the result and ends.
+    Before Python 3.14 a thread that needs the interpreter lock after its end is terminated, which aborts the process if
+    it is a thread of Rust.
+    """
+    own = {thread.ident for thread in threading.enumerate()}
+    deadline = time.monotonic() + CALLBACK_SECONDS
+    while not own.issuperset(sys._current_frames()) and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
+atexit.register(_wait_for_callbacks)
 
 
 def open_object_backend(url: str, options: Mapping[str, Any], display_url: str) -> ObjectBackend:
