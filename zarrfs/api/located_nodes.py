@@ -77,6 +77,8 @@ def _warn_of_other_chunk_keys(store: LocalStore, path: str, spec: ArraySpec) -> 
     decode = encoding.decoder(len(spec.shape))
     found = None
     for name in store.first_names(prefix.rstrip("/"), MAX_COMPARED_NAMES):
+        if name == first:
+            return  # It was created in the meantime.
         if name != "c" and not resembles_chunk_key(name):
             continue
         if (first == "0" and name.isdigit()) if nested else decode(name) is not None:

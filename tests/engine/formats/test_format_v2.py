@@ -485,3 +485,28 @@ def test_opening_warns_of_chunks_with_other_keys(
     assert all(
         "no chunks were found with keys such as" in message and "s/a: " in message for message in warned
     )
+
+
+@pytest.mark.parametrize("key_options", KEY_OPTIONS)
+def test_a_chunk_that_is_written_while_the_array_is_opened_causes_no_warning(
+    key_options: tuple[int, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    encoding = {
+        "name": "default" if key_options[0] == 3 else "v2",
+        "configuration": {"separator": key_options[1]},
+    }
+    array = zarrfs.create_array(
+        tmp_path, shape=(2, 2), dtype="f8", chunks=(1, 1), chunk_key_encoding=encoding
+    )
+    first_names = LocalStore.first_names
+
+    def after_a_write(store: LocalStore, prefix: str, count: int) -> list[str]:
+        array[0, 0] = 1
+        return first_names(store, prefix, count)
+
+    monkeypatch.setattr(LocalStore, "first_names", after_a_write)
+    assert zarrfs.open_array(tmp_path)[0, 0] == 1
+    assert not caplog.records
