@@ -34,7 +34,7 @@ VALUES = np.random.default_rng(3).integers(0, 99, (20, 24, 30)).astype("<u2")
 
 LAYOUTS: dict[str, dict[str, Any]] = {
     "nested": {"chunks": (5, 8, 10)},
-    "flat": {"chunks": (5, 8, 10), "zarr_format": 2, "fill_value": 7, "compressors": {"id": "zlib"}},
+    "flat": {"chunks": (5, 8, 10), "zarr_format": 2, "fill_value": 7, "compressors": {"id": "zstd"}},
     "n5": {"chunks": (5, 8, 10), "zarr_format": "n5"},
     "shards": {"chunks": (5, 4, 5), "shards": (10, 8, 10)},
 }
@@ -70,6 +70,12 @@ def many_threads() -> Iterator[None]:
         yield
 
 
+def encodes_natively(case: Case) -> bool:
+    """Return whether the native library has the encoders of a case: it has none of gzip and zlib."""
+    text = repr(case.options)
+    return "'gzip'" not in text and "'id': 'zlib'" not in text
+
+
 def write(root: str, case: Case, other: tuple[Any, ...], write_empty: bool) -> list[dict[str, bytes | None]]:
     """Write to a new array several times. Return the files after each step."""
     values = case.values.astype(case.options["dtype"])
@@ -102,7 +108,7 @@ def test_every_write_is_equal(case: Case, whole: list[bool], write_empty: bool) 
         with native() as record, many_threads():
             found = write(f"{root}/native", case, other, write_empty)
     assert found == expected
-    assert record.writes
+    assert bool(record.writes) == encodes_natively(case)
     assert record.returned == 0
 
 
@@ -114,9 +120,7 @@ CODECS: dict[str, list[Any]] = {
     },
     "blosc bits": [blosc(cname="lz4", shuffle="bitshuffle", typesize=2, blocksize=512)],
     "zstd": [named("zstd", level=3, checksum=True)],
-    "gzip": [named("gzip", level=5)],
     "lz4": [named("numcodecs.lz4", acceleration=1)],
-    "zlib": [named("numcodecs.zlib", level=1)],
     "crc32c": [{"name": "crc32c"}, named("zstd", level=0, checksum=False), {"name": "crc32c"}],
 }
 
@@ -148,8 +152,8 @@ def test_other_implementations_read_what_is_written(name: str, sharded: bool, tm
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Numcodecs codecs are not in the Zarr version 3")
         np.testing.assert_array_equal(zarr.open_array(tmp_path / "native", mode="r")[...], values)
-    if name in ("lz4", "zlib"):
-        return  # TensorStore does not support them.
+    if name == "lz4":
+        return  # TensorStore does not support it.
     tensorstore = pytest.importorskip("tensorstore")
     spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": str(tmp_path / "native")}}
     np.testing.assert_array_equal(tensorstore.open(spec).result().read().result(), values)

@@ -9,22 +9,6 @@
 #define ZSTD_LEVEL_PARAMETER 100
 #define ZSTD_CHECKSUM_PARAMETER 201
 
-enum { GZIP_WBITS = 31, ZLIB_WBITS = 15, DEFLATED = 8, MEMORY_LEVEL = 8, NO_FLUSH = 0, FINISH = 4, STREAM_END = 1 };
-
-/* struct z_stream of zlib 1.x on 64-bit platforms. */
-struct stream {
-    const uint8_t *next_in;
-    unsigned avail_in;
-    unsigned long total_in;
-    uint8_t *next_out;
-    unsigned avail_out;
-    unsigned long total_out;
-    const char *message;
-    void *state, *allocate, *release, *opaque;
-    int data_type;
-    unsigned long adler, reserved;
-};
-
 static void store_le32(unsigned char *p, uint32_t value) {
     for (int i = 0; i < 4; i++) p[i] = (unsigned char)(value >> 8 * i);
 }
@@ -58,47 +42,12 @@ static int64_t encode_lz4(const struct zarrfs_encoders *functions, const struct 
     return done > 0 ? done + 4 : -1;
 }
 
-static struct stream *deflate_stream(struct encoder *encoder, int slot, int step,
-                                     const struct zarrfs_step_options *options) {
-    struct stream *stream = encoder->deflate[slot];
-    if (stream) return encoder->functions->deflate_reset(stream) ? NULL : stream;
-    stream = calloc(1, sizeof *stream);
-    if (!stream) return NULL;
-    if (encoder->functions->deflate_init(stream, options->level, DEFLATED, step == STEP_GZIP ? GZIP_WBITS : ZLIB_WBITS,
-                                         MEMORY_LEVEL, 0, "1.2.11", (int)sizeof *stream)) {
-        free(stream);
-        return NULL;
-    }
-    return encoder->deflate[slot] = stream;
-}
-
-static int64_t encode_deflate(struct encoder *encoder, int slot, int step, const struct zarrfs_step_options *options,
-                              const unsigned char *data, int64_t size, unsigned char *out, int64_t capacity) {
-    if (size > INT32_MAX) return -1;
-    struct stream *stream = deflate_stream(encoder, slot, step, options);
-    if (!stream) return -1;
-    stream->next_in = data;
-    stream->avail_in = (unsigned)size;
-    stream->next_out = out;
-    stream->avail_out = capacity > INT32_MAX ? INT32_MAX : (unsigned)capacity;
-    /* The calls of the Python codecs: `compress` and `flush` of a compressor object for gzip, and one call for zlib. */
-    if (step == STEP_GZIP && (encoder->functions->deflate(stream, NO_FLUSH) || stream->avail_in)) return -1;
-    if (encoder->functions->deflate(stream, FINISH) != STREAM_END) return -1;
-    return (int64_t)(stream->next_out - out);
-}
-
 /* Return the capacity that `size` bytes need at most, or -1. */
-static int64_t encoded_bound(struct encoder *encoder, int slot, int step, const struct zarrfs_step_options *options,
-                             int64_t size) {
-    struct stream *stream;
+static int64_t encoded_bound(const struct encoder *encoder, int step, int64_t size) {
     switch (step) {
     case STEP_BLOSC: return size > INT32_MAX - BLOSC_HEADER ? -1 : size + BLOSC_HEADER;
     case STEP_ZSTD: return (int64_t)encoder->functions->zstd_bound((size_t)size);
     case STEP_LZ4: return 4 + size + size / 255 + 16;
-    case STEP_GZIP:
-    case STEP_ZLIB:
-        stream = deflate_stream(encoder, slot, step, options);
-        return stream ? (int64_t)encoder->functions->deflate_bound(stream, (unsigned long)size) + 32 : -1;
     default: return -1;
     }
 }
@@ -114,8 +63,6 @@ static int64_t encode_step(struct encoder *encoder, int slot, int step, const st
     }
     case STEP_ZSTD: return encode_zstd(encoder, slot, options, data, size, out, capacity);
     case STEP_LZ4: return encode_lz4(encoder->functions, options, data, size, out, capacity);
-    case STEP_GZIP:
-    case STEP_ZLIB: return encode_deflate(encoder, slot, step, options, data, size, out, capacity);
     default: return -1;
     }
 }
@@ -140,7 +87,7 @@ int encode_steps(struct encoder *encoder, const struct zarrfs_write *write, cons
             size += CHECKSUM_NBYTES;
             continue;
         }
-        int64_t bound = encoded_bound(encoder, i, step, &write->options[i], size);
+        int64_t bound = encoded_bound(encoder, step, size);
         unsigned char *out = bound < 0 ? NULL : reserve(next, (size_t)(bound + slack));
         int64_t done = out ? encode_step(encoder, i, step, &write->options[i], data, size, out, bound) : -1;
         if (done < 0) return -1;
@@ -154,11 +101,8 @@ int encode_steps(struct encoder *encoder, const struct zarrfs_write *write, cons
 }
 
 void free_encoder(struct encoder *encoder) {
-    for (int slot = 0; slot < MAX_STEPS; slot++) {
+    for (int slot = 0; slot < MAX_STEPS; slot++)
         if (encoder->zstd[slot]) encoder->functions->zstd_free_context(encoder->zstd[slot]);
-        if (encoder->deflate[slot]) encoder->functions->deflate_end(encoder->deflate[slot]);
-        free(encoder->deflate[slot]);
-    }
     free(encoder->stages[0].data);
     free(encoder->stages[1].data);
 }
@@ -166,7 +110,7 @@ void free_encoder(struct encoder *encoder) {
 int64_t zarrfs_encode_step(const struct zarrfs_encoders *encoders, int step, const struct zarrfs_step_options *options,
                            const unsigned char *data, int64_t size, unsigned char *out, int64_t capacity) {
     struct encoder encoder = {.functions = encoders};
-    int64_t bound = encoded_bound(&encoder, 0, step, options, size);
+    int64_t bound = encoded_bound(&encoder, step, size);
     int64_t done = bound < 0 || bound > capacity ? -1 : encode_step(&encoder, 0, step, options, data, size, out, bound);
     free_encoder(&encoder);
     return done;

@@ -16,7 +16,7 @@
 
 /* The version of the structures and functions below; structures.py has the same number. */
 #ifndef ZARRFS_NATIVE_VERSION
-#define ZARRFS_NATIVE_VERSION 9
+#define ZARRFS_NATIVE_VERSION 10
 #endif
 
 #define ZARRFS_EXPORT __attribute__((visibility("default")))

@@ -29,7 +29,7 @@ __all__ = [
     "ShardStructure",
 ]
 
-VERSION = 9
+VERSION = 10
 MAX_NDIM = 16
 MAX_STEPS = 4
 

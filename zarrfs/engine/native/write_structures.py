@@ -23,11 +23,6 @@ class EncodersStructure(Structure):
             "zstd_bound",
             "zstd_is_error",
             "lz4_compress_fast",
-            "deflate_init",
-            "deflate",
-            "deflate_reset",
-            "deflate_end",
-            "deflate_bound",
         )
     ]
 

@@ -26,13 +26,6 @@ struct zarrfs_encoders {
     unsigned (*zstd_is_error)(size_t code);
     /* lz4 1.9: returns the encoded size, or 0. */
     int (*lz4_compress_fast)(const char *src, char *dst, int size, int capacity, int acceleration);
-    /* zlib 1.x; struct z_stream is in encoding.c. */
-    int (*deflate_init)(void *stream, int level, int method, int wbits, int memory, int strategy, const char *version,
-                        int stream_nbytes);
-    int (*deflate)(void *stream, int flush);
-    int (*deflate_reset)(void *stream);
-    int (*deflate_end)(void *stream);
-    unsigned long (*deflate_bound)(void *stream, unsigned long size);
 };
 
 /* The parameters of one step. */
@@ -101,7 +94,6 @@ struct encoder {
     const struct zarrfs_encoders *functions;
     struct buffer stages[2];
     void *zstd[MAX_STEPS];
-    void *deflate[MAX_STEPS];
 };
 
 /* The directory of the value that a thread wrote last. */
