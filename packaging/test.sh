@@ -42,7 +42,11 @@ check() {
 
 check "ruff check" "$PYTHON" -m ruff check .
 check "ruff format" "$PYTHON" -m ruff format --check .
-check "mypy" "$PYTHON" -m mypy
+# mypy uses one core, so it runs beside the tests. Its messages are printed afterwards.
+types=$(mktemp)
+trap 'rm -f "$types"' EXIT
+"$PYTHON" -m mypy >"$types" 2>&1 &
+mypy=$!
 if $quick; then
     mapfile -t tests < <("$PYTHON" packaging/changed_tests.py)
     if [ ${#tests[@]} = 0 ]; then
@@ -71,6 +75,14 @@ else
         fi
     fi
 fi
+
+report_types() {
+    wait "$mypy"
+    local status=$?
+    cat "$types"
+    return "$status"
+}
+check "mypy" report_types
 
 echo
 if [ ${#failed[@]} = 0 ]; then
