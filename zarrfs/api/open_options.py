@@ -60,7 +60,8 @@ def resolve_mode(mode: str | None, store: Location | None, options: Mapping[str,
 
 def resolve_access(options: Mapping[str, Any]) -> ReadWriteOptions:
     """Return the ReadWriteOptions that results from all options of a call."""
-    translated = engine_options({name: options[name] for name in FOR_OPENING if name in options})
+    given = {name: options[name] for name in FOR_OPENING if name in options}
+    translated = engine_options(given) if given else {}
     access: ReadWriteOptions = translated.get("access") or ReadWriteOptions()
     changes: dict[str, Any] = {}
     if "write_empty_chunks" in translated and translated["write_empty_chunks"] is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -37,7 +38,7 @@ from zarrfs.engine.json_checks import (
 )
 from zarrfs.engine.model import ArraySpec, GroupSpec, NodeSpec
 from zarrfs.engine.stores.base import Buffer, Listing, Store
-from zarrfs.errors import KeyNameError
+from zarrfs.errors import KeyNameError, MetadataError
 from zarrfs.logs import logger
 
 __all__ = ["V3Format", "array_template", "group_document", "parse_group", "parse_node"]
@@ -46,14 +47,17 @@ KEY = "zarr.json"
 
 CONSOLIDATED = "consolidated_metadata"
 
+MAX_COMPARED_NBYTES = 16 << 10
+"""The bytes of larger documents are parsed once only: not compared with those of arrays that were read before."""
+
 _GROUP_KEYS = ("zarr_format", "node_type", "attributes", CONSOLIDATED)
 
 
-def _with_attributes(spec: ArraySpec, attributes: dict[str, Any]) -> ArraySpec:
+def _with_attributes(spec: ArraySpec, attributes: Mapping[str, Any]) -> ArraySpec:
     units = dimension_units(attributes, len(spec.shape))
     document = dict(spec.document)
     if "attributes" in document:
-        document["attributes"] = attributes
+        document["attributes"] = dict(attributes)
     return replace(spec, attributes=dict(attributes), dimension_units=units, document=document)
 
 
@@ -106,6 +110,11 @@ def array_template(data: Buffer) -> tuple[ArraySpec, Mapping[str, Any]] | None:
 
 def _parse_document(data: Buffer, where: str, limit: int) -> NodeSpec | None:
     """Return the node that the bytes of a ``zarr.json`` describe, or None for the document of another format."""
+    if len(data) <= min(limit, MAX_COMPARED_NBYTES):
+        with suppress(MetadataError):  # which is raised again below, with its position in the document
+            known = array_template(data)
+            if known is not None:
+                return _with_attributes(*known)
     document = parse_shared(data, where, limit)
     return None if is_bootstrap(document) else _parse_known(document, where)
 
