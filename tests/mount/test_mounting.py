@@ -140,6 +140,11 @@ def test_a_derived_mount_point_that_is_in_use_is_not_touched(store: Path, tmp_pa
     completed = run_in(tmp_path, "mount", store)
     assert completed.returncode == 1
     assert "is not empty" in completed.stderr
+    completed = run_in(tmp_path, "mount", store, tmp_path / "data", "-o", "ro,nonempty")
+    assert completed.returncode == 0, completed.stderr
+    assert "image.npy" in os.listdir(tmp_path / "data")
+    assert run_in(tmp_path, "umount", "data").returncode == 0
+    assert os.listdir(tmp_path / "data") == ["file"]
     failed = run_in(tmp_path, "mount", tmp_path / "missing.zarr")
     assert failed.returncode == 1
     assert os.listdir(tmp_path) == ["data"]

@@ -63,6 +63,12 @@ class StreamSegment:
     def read_into(self, offset: int, out: memoryview) -> None:
         self._stream.read_into(offset, np.frombuffer(out, np.uint8))
 
+    def stored_ranges(self) -> list[tuple[int, int]] | None:
+        """Return ranges (start, stop), in ascending order, outside of which all bytes are 0 now, because the chunks are
+        missing. None if that is unknown. Raises ZarrError and OSError if the store cannot be listed.
+        """
+        return self._stream.stored_ranges()
+
 
 class ArraySegment(StreamSegment):
     """The elements of an array in C or F order, or with the dimensions in another order (see ``FlatOrder``).
@@ -179,6 +185,22 @@ class VirtualFileContent:
             length = min(stop - offset, available)
             yield segment, start, length
             offset += length
+
+    def data_ranges(self) -> list[tuple[int, int]]:
+        """Return the ranges (start, stop) of the file, in ascending order, that are not known to consist of missing
+        chunks and to be 0. Raises ZarrError and OSError if the store cannot be listed.
+        """
+        ranges: list[tuple[int, int]] = []
+        for segment, begin, end, skipped in zip(
+            self._segments, self._starts, self._ends, self._skipped, strict=True
+        ):
+            stored = segment.stored_ranges() if isinstance(segment, StreamSegment) else None
+            for start, stop in [(skipped, skipped + end - begin)] if stored is None else stored:
+                low, high = max(begin, start - skipped + begin), min(end, stop - skipped + begin)
+                if low < high:
+                    low = ranges.pop()[0] if ranges and ranges[-1][1] == low else low
+                    ranges.append((low, high))
+        return ranges
 
     def read_into(self, offset: int, out: memoryview) -> int:
         """Fill ``out`` from ``offset``, as far as the file goes. Return the number of bytes."""

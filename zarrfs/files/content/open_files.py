@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +13,7 @@ from zarrfs.files.content.access_pattern import AccessPattern, Pattern
 from zarrfs.files.content.block_reader import is_stale
 from zarrfs.files.content.blocks import BlockPool
 from zarrfs.files.content.content import StreamSegment, VirtualFileContent
+from zarrfs.files.content.freshness import REVALIDATION_SECONDS
 from zarrfs.files.content.streams import Bytes
 
 __all__ = ["OpenFile"]
@@ -42,6 +45,7 @@ class OpenFile:
         self._pool = pool
         self._pattern = AccessPattern()
         self._reads: set[object] = set()
+        self._data_ranges: tuple[VirtualFileContent | None, list[tuple[int, int]], float] = (None, [], 0.0)
 
     @property
     def is_being_read(self) -> bool:
@@ -68,6 +72,26 @@ class OpenFile:
                         raise
         finally:
             self._reads.discard(this)
+
+    def seek(self, offset: int, whence: int) -> int | None:
+        """Return the offset of the next data or hole from ``offset`` on, for ``os.SEEK_DATA`` or ``os.SEEK_HOLE``.
+
+        Holes are missing chunks whose elements are 0. The end of the file is a hole. None if there is no data, or
+        ``offset`` is outside of the file. Raises ZarrError and OSError if the store cannot be listed.
+        """
+        content = self.content if self._follow is None else self._follow(False)
+        known, ranges, since = self._data_ranges
+        if known is not content or time.monotonic() - since >= REVALIDATION_SECONDS:
+            ranges = content.data_ranges()
+            self._data_ranges = content, ranges, time.monotonic()
+        if not 0 <= offset < content.size:
+            return None
+        for start, stop in ranges:
+            if offset < stop:
+                if whence == os.SEEK_DATA:
+                    return max(offset, start)
+                return offset if offset < start else stop
+        return None if whence == os.SEEK_DATA else offset
 
     def _read(self, content: VirtualFileContent, offset: int, size: int) -> Any:
         count = max(0, min(size, content.size - offset))

@@ -8,6 +8,7 @@ import errno
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,6 +33,11 @@ __all__ = ["ArrayStream", "ByteSwappedStream", "Bytes", "FlatStream", "SignFlipp
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 SIGN_BIT = 0x80
+
+MAX_LISTED_CHUNKS = 100_000
+"""Of an array with more stored chunks it is not determined where chunks are missing. Listing so many takes a tenth of a
+second in a directory, and 100 requests in an object store.
+"""
 
 
 class FlatStream(Protocol):
@@ -86,6 +92,11 @@ class FlatStream(Protocol):
 
     def version(self, start: int, stop: int) -> Hashable | None:
         """Return a value that changes when the bytes of the range change, or None where that is unknown."""
+
+    def stored_ranges(self) -> list[tuple[int, int]] | None:
+        """Return ranges (start, stop), in ascending order, outside of which all bytes are 0 now, because the chunks are
+        missing. None if that is unknown.
+        """
 
 
 class ArrayStream:
@@ -173,6 +184,43 @@ class ArrayStream:
     def version(self, start: int, stop: int) -> Hashable | None:
         return flat_version(self._array.storage, start, stop - start, self._order)
 
+    def stored_ranges(self) -> list[tuple[int, int]] | None:
+        storage = self._array.storage
+        shape, grid = storage.spec.shape, storage.grid_shape
+        if (
+            not shape
+            or not storage.store.listable
+            or not storage.access.fill_missing
+            or storage.dtype.hasobject
+        ):
+            return None
+        if np.array(storage.effective_fill_value, storage.dtype).tobytes().strip(b"\0"):
+            return None
+        # A chunk is located along the slowest dimensions: those with chunks of length 1, and the next one. Its elements
+        # lie in the range of the stream that has its indices along these dimensions.
+        axes = flat_axes(self._order, len(shape))
+        depth = next((n for n, axis in enumerate(axes[:-1]) if grid[axis] != shape[axis]), len(axes) - 1)
+        *outer, axis = axes[: depth + 1]
+        stride = storage.dtype.itemsize * prod(shape[other] for other in axes[depth + 1 :])
+        places = set()
+        for count, coords in enumerate(storage.stored_chunks()):
+            if count == MAX_LISTED_CHUNKS:
+                return None
+            places.add(tuple(coords[each] for each in (*outer, axis)))
+        ranges: list[tuple[int, int]] = []
+        division = storage.axes[axis]
+        for *indices, chunk in sorted(places):
+            line = 0
+            for other, index in zip(outer, indices, strict=True):
+                line = line * shape[other] + index
+            begin = division.begin(chunk)
+            start = (line * shape[axis] + begin) * stride
+            stop = (line * shape[axis] + min(begin + division.size(chunk), shape[axis])) * stride
+            if ranges and ranges[-1][1] == start:
+                start = ranges.pop()[0]
+            ranges.append((start, stop))
+        return ranges
+
 
 class DerivedStream:
     """A stream whose bytes are computed from groups of ``width`` bytes of another stream. A base class."""
@@ -191,6 +239,9 @@ class DerivedStream:
 
     def version(self, start: int, stop: int) -> Hashable | None:
         return self._stream.version(start, stop)
+
+    def stored_ranges(self) -> list[tuple[int, int]] | None:
+        return None
 
     @property
     def has_high_latency(self) -> bool:
@@ -222,6 +273,9 @@ class DerivedStream:
 
 class ByteSwappedStream(DerivedStream):
     """Another stream in which the bytes of each group of ``width`` bytes are reversed."""
+
+    def stored_ranges(self) -> list[tuple[int, int]] | None:
+        return self._stream.stored_ranges()
 
     def _derive(self, start: int, out: Bytes, read: Callable[[int, Bytes], None]) -> None:
         width = self._width

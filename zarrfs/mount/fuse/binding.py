@@ -66,6 +66,7 @@ class Binding:
         if self._is_libfuse_3:
             # libfuse 3.14 prints a warning about its own default.
             arguments.setdefault("max_idle_threads", 10)
+            arguments.pop("nonempty", None)  # an option of libfuse 2; libfuse 3 mounts over any directory
         if self._libfuse_version >= MAX_THREADS_VERSION:
             # Threads whose state is kept must not end: see _keeping_thread_state.
             arguments |= {"max_threads": MAX_THREADS, "max_idle_threads": MAX_THREADS}
@@ -78,6 +79,7 @@ class Binding:
                 "truncate_fuse_3": _truncate,
                 "readdir_fuse_3": _directory_reader(self._module, layout),
                 "read": _read,
+                "lseek": _seek,
             }
             if self._libfuse_version >= MAX_THREADS_VERSION:
                 methods["_wrapper"] = _keeping_thread_state(fuse._wrapper)
@@ -164,6 +166,14 @@ def _read(fuse: Any, path: bytes | None, target: Any, size: int, offset: int, fi
     nbytes = len(data)
     _copy(target, data, nbytes)
     return nbytes
+
+
+def _seek(fuse: Any, path: bytes | None, offset: int, whence: int, file: Any) -> int:
+    """Return the offset of the next data or hole in an open file. mfusepy has no method for this operation."""
+    found: int = fuse.operations.lseek(
+        None if path is None else os.fsdecode(path), offset, whence, file.contents
+    )
+    return found
 
 
 def _truncate(fuse: Any, path: bytes | None, length: int, file: Any) -> int:

@@ -106,6 +106,13 @@ class ControlOperations:
         data = self._open.get(fh, b"")
         return data[offset : offset + size]
 
+    def lseek(self, path: str, offset: int, whence: int, fh: int) -> int:
+        """Return the offset of the next data or hole. A file has no holes except its end."""
+        size = len(self._open.get(fh, b""))
+        if not 0 <= offset < size:
+            raise OSError(errno.ENXIO, os.strerror(errno.ENXIO))
+        return offset if whence == os.SEEK_DATA else size
+
     def release(self, path: str, fh: int) -> int:
         """Release an open file."""
         self._open.pop(fh, None)

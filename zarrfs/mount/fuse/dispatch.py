@@ -41,10 +41,10 @@ PATH_OPERATIONS = (
 )
 """Operations whose first argument is a path. A last argument that is an open file is replaced by its handle."""
 
-HANDLE_OPERATIONS = ("fallocate", "flush", "fsync", "read", "release", "write")
+HANDLE_OPERATIONS = ("fallocate", "flush", "fsync", "lseek", "read", "release", "write")
 """Operations whose first argument is a path and whose last argument is an open file."""
 
-WAITING_OPERATIONS = ("access", "getattr", "getxattr", "listxattr", "read")
+WAITING_OPERATIONS = ("access", "getattr", "getxattr", "listxattr", "lseek", "read")
 """Operations that may wait for a server, and that can be abandoned: they change nothing and leave nothing open."""
 
 READDIRPLUS_AUTO = 1 << 14

@@ -340,6 +340,16 @@ class ZarrOperations:
             reported = (errno.ETIMEDOUT, errno.ESTALE)
             raise os_error(number if number in reported else errno.EIO) from error
 
+    @errors_to_errno
+    def lseek(self, path: str, offset: int, whence: int, fh: int) -> int:
+        file = self._files.get(fh)
+        if file is None or whence not in (os.SEEK_DATA, os.SEEK_HOLE):
+            raise os_error(errno.EINVAL)
+        found = file.seek(offset, whence)
+        if found is None:
+            raise os_error(errno.ENXIO)
+        return found
+
     def flush(self, path: str, fh: Any) -> int:
         return 0
 

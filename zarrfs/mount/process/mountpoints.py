@@ -13,10 +13,10 @@ from zarrfs.mount.process.unmounting import connection_state, unmount
 __all__ = ["derive_mountpoint", "prepare_mountpoint"]
 
 
-def prepare_mountpoint(mountpoint: str) -> str:
+def prepare_mountpoint(mountpoint: str, *, may_hide_files: bool = False) -> str:
     """Return the absolute path of a mount point, without symbolic links. A stale mount at the path is removed.
 
-    Raises MountError.
+    Raises MountError, also for a directory that is not empty, unless the mount ``may_hide_files``.
     """
     target = resolve_path(mountpoint)
     containing = find_mountpoint(target)
@@ -43,10 +43,10 @@ def prepare_mountpoint(mountpoint: str) -> str:
         content = os.listdir(target)
     except OSError as error:
         raise MountError(f"{target} cannot be used as a mount point: {error.strerror}") from error
-    if content:
+    if content and not may_hide_files:
         raise MountError(
             f"{target} is not empty, and a mount would hide its content. Choose an empty directory as the mount point, "
-            "which is the last argument"
+            "which is the last argument, or mount with -o nonempty"
         )
     return target
 

@@ -82,7 +82,7 @@ def serve(
     if options.writable and options.immutable:
         raise MountError("--rw and --immutable exclude each other: a writable mount changes the data")
     _use_one_heap()
-    target = prepare_mountpoint(mountpoint)
+    target = prepare_mountpoint(mountpoint, may_hide_files="nonempty" in options.fuse_options)
     ending = _Ending(target, is_created, options.writable)
     try:
         filesystem = Filesystem(locations, target, options)

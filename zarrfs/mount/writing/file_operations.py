@@ -170,6 +170,11 @@ class FileOperations(ZarrOperations):
         return self.getattr(path), None
 
     @errors_to_errno
+    def lseek(self, path: str, offset: int, whence: int, fh: int) -> int:
+        # Bytes that were written may not be in the store yet. The kernel regards the whole file as data.
+        raise os_error(errno.ENOSYS)
+
+    @errors_to_errno
     def statfs(self, path: str) -> dict[str, int]:
         return disk_space(self._tree.root.store) or super().statfs(path)
 
