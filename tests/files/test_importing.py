@@ -95,6 +95,16 @@ def test_an_image_keeps_its_values_and_its_voxel_size(name: str, version: str, t
     assert check_node(group).valid
 
 
+def test_the_fourth_axis_of_a_metaimage_is_time(tmp_path: Path) -> None:
+    SimpleITK.WriteImage(SimpleITK.JoinSeries([itk_image(), itk_image()], 0.0, 1.5), str(tmp_path / "a.mha"))
+    import_files([tmp_path / "a.mha"], tmp_path / "image.zarr")
+    group = zarrfs.open_group(tmp_path / "image.zarr")
+    np.testing.assert_array_equal(group["0"][...], np.stack([VALUES, VALUES]))
+    image = parse(group.attrs).multiscales[0]
+    assert "".join(axis.name for axis in image.axes) == "tzyx"
+    assert image.levels[0].scale == pytest.approx((1.5, *SCALE))
+
+
 @pytest.mark.parametrize(
     "suffix", [".tif", ".ome.tif", ".nrrd", ".mha", ".mhd", ".nii", ".nii.gz", ".npy", ".npz"]
 )
