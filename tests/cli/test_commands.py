@@ -271,6 +271,51 @@ finally:
     assert completed.stdout.splitlines()[-1] == "[]"
 
 
+def test_info_summarizes_an_image_of_ome_zarr(tmp_path: Path) -> None:
+    axes = [
+        {"name": "c", "type": "channel"},
+        *({"name": n, "type": "space", "unit": "micrometer"} for n in "yx"),
+    ]
+    scales = [[1, 0.5, 0.25], [1, 1, 0.5]]
+    image = {
+        "version": "0.4",
+        "name": "cells",
+        "axes": axes,
+        "datasets": [
+            {"path": str(n), "coordinateTransformations": [{"type": "scale", "scale": scale}]}
+            for n, scale in enumerate(scales)
+        ],
+        "coordinateTransformations": [{"type": "translation", "translation": [0, 7, 0]}],
+    }
+    window = {"start": 1, "end": 9, "min": 0, "max": 255}
+    channels = [{"label": "DAPI", "color": "00FF00", "window": window}, {}]
+    attributes = {"multiscales": [image], "omero": {"channels": channels}, "author": "x"}
+    group = zarrfs.create_group(tmp_path / "a.zarr", attributes=attributes, zarr_format=2)
+    for n, length in enumerate((8, 4)):
+        group.create_array(str(n), shape=(2, length, length), dtype="u1", chunks=(1, 4, 4))
+    text = run("info", tmp_path / "a.zarr").stdout
+    rows = [" ".join(line.split()) for line in text.splitlines()]
+    assert rows[2:6] == [
+        "image cells (OME-Zarr 0.4)",
+        "axes c, y (micrometer), x (micrometer)",
+        "translation 0 x 7 x 0",
+        "channels DAPI (00FF00), 1",
+    ]
+    assert rows[8:10] == [
+        "0 array 2 x 8 x 8 uint8 1 x 4 x 4 1 x 0.5 x 0.25",
+        "1 array 2 x 4 x 4 uint8 1 x 4 x 4 1 x 1 x 0.5",
+    ]
+    assert '"author": "x"' in text
+    assert "multiscales" not in text
+    facts = parse_strict_json(run("info", tmp_path / "a.zarr", "--json").stdout)
+    assert facts["attributes"] == attributes
+    (found,) = facts["images"]
+    assert [axis["name"] for axis in found["axes"]] == ["c", "y", "x"]
+    assert [level["scale"] for level in found["levels"]] == scales
+    assert found["levels"][0]["translation"] == [0, 7, 0]
+    assert found["channels"][0] == {"label": "DAPI", "color": "00FF00", "window": [1, 9]}
+
+
 @pytest.mark.parametrize("verb", ["info", "tree", "ls"])
 def test_showing_metadata_does_not_import_the_libraries_of_codecs(verb: str, tmp_path: Path) -> None:
     root = zarrfs.create_group(tmp_path)

@@ -32,6 +32,9 @@ __all__ = ["command"]
 
 MAX_LISTED = 1000
 
+OME_MEMBERS = ("ome", "multiscales", "omero")
+"""The attributes of an image of OME-Zarr of which the text has a summary."""
+
 
 @click.command()
 @click.argument("location")
@@ -53,7 +56,8 @@ def command(
     """Show the metadata of the array or group at LOCATION, or at PATH below LOCATION.
 
     For an array: shape, data type, chunks, shards, codecs, fill value, attributes, the number and size of the stored
-    chunks, and the compression ratio. For a group: its members and attributes.
+    chunks, and the compression ratio. For a group: its members and attributes. For an image of OME-Zarr: its axes,
+    levels and channels.
 
     The exit code is 1 if the stored chunks of an array cannot be listed.
 
@@ -73,6 +77,9 @@ def command(
         else:
             properties |= group_summary(node)
             properties["members"] = member_summaries(node)
+            images = image_summaries(node)
+            if images:
+                properties["images"] = images
         properties |= orientation_summary(node)
         note = unfinished_note(node)
         if note is not None:
@@ -99,6 +106,37 @@ def orientation_summary(node: zarrfs.Array | zarrfs.Group) -> dict[str, Any]:
     if not found:
         return {}
     return {"orientation": found, "oblique": any(axis.direction is not None for axis in axes)}
+
+
+def image_summaries(group: zarrfs.Group) -> list[dict[str, Any]]:
+    """Return a summary of each multiscale image of OME-Zarr in the attributes of a group."""
+    metadata = parse(group.attrs)
+    channels = [
+        {
+            "label": channel.label,
+            "color": None if channel.color is None else bytes(channel.color).hex().upper(),
+            "window": None if channel.window is None else [channel.window.start, channel.window.end],
+        }
+        for channel in (metadata.omero.channels if metadata.omero is not None else ())
+    ]
+    return [
+        {
+            "name": image.name,
+            "version": metadata.version,
+            "axes": [{"name": axis.name, "type": axis.type, "unit": axis.unit} for axis in image.axes],
+            "levels": [
+                {
+                    "path": level.path,
+                    "scale": None if level.scale is None else list(level.scale),
+                    "translation": None if level.translation is None else list(level.translation),
+                }
+                for level in image.levels
+            ],
+            "channels": channels,
+            "coordinate_systems": [image.system_name, *(system.name for system in image.other_systems)],
+        }
+        for image in metadata.multiscales
+    ]
 
 
 def stored_chunks_summary(array: zarrfs.Array) -> dict[str, Any]:
@@ -197,8 +235,12 @@ def show_group(properties: dict[str, Any]) -> None:
         ("group", f"{properties['path']} in {properties['location']}"),
         ("format", _format(properties["zarr_format"])),
     ]
+    images = properties.get("images", [])
+    for image in images:
+        rows += _image(image)
     print_properties(rows + _state(properties) + _orientation(properties))
     members = properties["members"]
+    scales = {level["path"]: _numbers(level["scale"]) for image in images for level in image["levels"]}
     if members:
         click.echo()
         table = [
@@ -208,17 +250,54 @@ def show_group(properties: dict[str, Any]) -> None:
                 _join_lengths(m.get("shape")),
                 m.get("data_type", ""),
                 _join_lengths(m.get("chunks")),
+                *([scales.get(m["name"], "")] if images else []),
             )
             for m in members[:MAX_LISTED]
         ]
-        print_table(("name", "kind", "shape", "data type", "chunks"), table)
+        columns = ("name", "kind", "shape", "data type", "chunks", *(("scale",) if images else ()))
+        print_table(columns, table)
         if len(members) > MAX_LISTED:
             click.echo(f"... and {len(members) - MAX_LISTED:,} more")
         # Reasons are sentences, which would make a column of the table very wide.
         for member in members[:MAX_LISTED]:
             if "error" in member:
                 click.echo(safe(f"{member['name']}: {member['error']}"))
-    print_attributes(properties["attributes"])
+    if not images:
+        print_attributes(properties["attributes"])
+        return
+    print_attributes(
+        {name: value for name, value in properties["attributes"].items() if name not in OME_MEMBERS}
+    )
+    click.echo("\nThe attributes of OME-Zarr are in the output of --json.")
+
+
+def _image(image: dict[str, Any]) -> list[tuple[str, str | list[str]]]:
+    """Return the rows of an image: its name, its axes with their units, and its channels."""
+    version = f"OME-Zarr {image['version']}" if image["version"] else "OME-Zarr"
+    rows: list[tuple[str, str | list[str]]] = [
+        ("image", f"{image['name']}  ({version})" if image["name"] else version)
+    ]
+    if image["axes"]:
+        axes = [axis["name"] + (f" ({axis['unit']})" if axis["unit"] else "") for axis in image["axes"]]
+        rows.append(("axes", ", ".join(axes)))
+    translation = image["levels"][0]["translation"] if image["levels"] else None
+    if translation is not None and any(translation):
+        rows.append(("translation", _numbers(translation)))
+    if image["channels"]:
+        channels = [
+            f"{channel['label'] or number} ({channel['color']})"
+            if channel["color"]
+            else str(channel["label"] or number)
+            for number, channel in enumerate(image["channels"])
+        ]
+        rows.append(("channels", ", ".join(channels)))
+    if len(image["coordinate_systems"]) > 1:
+        rows.append(("systems", ", ".join(image["coordinate_systems"])))
+    return rows
+
+
+def _numbers(values: Sequence[float] | None) -> str:
+    return "" if values is None else " x ".join(f"{value:.6g}" for value in values)
 
 
 def _state(properties: dict[str, Any]) -> list[tuple[str, str | list[str]]]:
