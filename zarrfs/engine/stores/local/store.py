@@ -22,8 +22,8 @@ import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from itertools import islice
-from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote_from_bytes
 
 from zarrfs.engine.stores.base import (
     DOCUMENT_NAMES,
@@ -95,7 +95,7 @@ class LocalStore(Store):
         self.durable = durable
         self.allow_external = allow_external
         self._base = self.root.rstrip("/") + "/"
-        self._url = Path(self.root).as_uri()
+        self._url = "file://" + quote_from_bytes(os.fsencode(self.root))
         self._links = LinkPolicy(self.root, allow_external)
         self._listing = DirectoryListing(self._links)
         self._tree = DirectoryTree(self._links, self._listing, durable)
