@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numcodecs
 import numpy as np
@@ -17,6 +18,8 @@ import xarray
 import zarr
 
 import zarrfs
+from tests.engine.stores.servers import web_server
+from tests.processes import TIMEOUT
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import MetadataError, MissingChunkError, NodeNotFoundError
 from zarrfs.tools.xarray.backend import SharedStore, ZarrfsBackend
@@ -397,6 +400,41 @@ def test_an_array_without_dimension_names_in_a_group_is_an_error(tmp_path: Path)
     zarrfs.create_group(tmp_path / "n.zarr").create_array("a", data=np.eye(3))
     with pytest.raises(MetadataError, match=r"/a has no dimension names.*dimension_names.*group='a'"):
         xarray.open_dataset(tmp_path / "n.zarr", engine="zarrfs")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_coordinates_on_a_server_are_requested_at_the_same_time(
+    zarr_format: Literal[2, 3], tmp_path: Path
+) -> None:
+    count = 6
+    names = [f"d{n}" for n in range(count)]
+    coordinates: dict[str, Any] = {name: (name, RNG.normal(size=n + 2)) for n, name in enumerate(names)}
+    coordinates[names[0]] = (names[0], pandas.date_range("2020-02-27", periods=2))
+    dataset = xarray.Dataset({"values": (names, RNG.normal(size=tuple(range(2, count + 2))))}, coordinates)
+    dataset.to_zarr(tmp_path / "a.zarr", zarr_format=zarr_format, consolidated=False)
+    zarrfs.consolidate_metadata(tmp_path / "a.zarr")
+    chunks = {f"/a.zarr/{name}/{'c/0' if zarr_format == 3 else '0'}" for name in names}
+    met = threading.Barrier(count)
+
+    def wait_for_the_others(path: str) -> None:
+        if path in chunks:
+            met.wait(TIMEOUT)  # Requests one after another never pass.
+
+    with web_server(tmp_path) as web:
+        web.before_response = wait_for_the_others
+        with xarray.open_dataset(f"{web.url}/a.zarr", engine="zarrfs") as opened:
+            assert {path: web.requests[path] for path in chunks} == dict.fromkeys(chunks, 1)
+            xarray.testing.assert_identical(opened.load(), dataset)
+            assert {path: web.requests[path] for path in chunks} == dict.fromkeys(chunks, 1)
+
+
+def test_a_coordinate_on_a_server_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    dataset = xarray.Dataset({}, {"x": np.arange(3.0), "y": np.arange(4.0)})
+    dataset.to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=False)
+    zarrfs.consolidate_metadata(tmp_path / "a.zarr")
+    (tmp_path / "a.zarr/y/c/0").write_bytes(b"damaged")
+    with web_server(tmp_path) as web, pytest.raises(zarrfs.ChunkDecodeError, match="/y: chunk"):
+        xarray.open_dataset(f"{web.url}/a.zarr", engine="zarrfs")
 
 
 def test_a_single_array_is_a_dataset(tmp_path: Path) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict, Unpack
 
+import numpy as np
 from xarray import Variable
 from xarray.backends.common import NONE_VAR_NAME
 
@@ -14,6 +16,7 @@ from zarrfs.api.open import open
 from zarrfs.engine.access import ReadWriteOptions
 from zarrfs.engine.array.array import Array
 from zarrfs.engine.group.group import Group
+from zarrfs.engine.parallel import for_each
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import MetadataError, NodeNotFoundError, NodeTypeError, ZarrError
 from zarrfs.tools.xarray.ome import ImageLevel, level_variables, multiscale_levels
@@ -177,6 +180,7 @@ def _unreadable(name: str, error: MetadataError | NodeNotFoundError) -> ZarrErro
 def group_variables(arrays: Mapping[str, Array], mask: bool | None) -> dict[str, Variable]:
     """Return the variables of the arrays of a group. Raises MetadataError for an array without dimension names."""
     variables = {}
+    coordinates = _read_coordinates(arrays)
     for name, array in arrays.items():
         dimensions = named_dimensions(array)
         if dimensions is None:
@@ -185,8 +189,28 @@ def group_variables(arrays: Mapping[str, Array], mask: bool | None) -> dict[str,
                 "expected dimension_names (v3) or the attribute _ARRAY_DIMENSIONS (v2), "
                 f"found {array.dimension_names}; open the array alone with group={array.path!r}"
             )
-        variables[name] = make_variable(array, dimensions, mask)
+        variables[name] = make_variable(array, dimensions, mask, coordinates.get(name))
     return variables
+
+
+def _read_coordinates(arrays: Mapping[str, Array]) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the values of the coordinates along dimensions on servers, which are requested at the same time.
+
+    xarray reads them one after another when it makes the indexes of a dataset. What cannot be read is left out: then
+    xarray raises the error.
+    """
+    values: dict[str, np.ndarray[Any, Any]] = {}
+
+    def read(name: str) -> None:
+        with suppress(ZarrError, OSError, MemoryError):
+            values[name] = arrays[name][...]
+
+    names = [
+        name for name, array in arrays.items() if array.store.is_remote and named_dimensions(array) == (name,)
+    ]
+    if len(names) > 1:
+        for_each(read, names, arrays[names[0]].store.concurrency)
+    return values
 
 
 def tree_nodes(

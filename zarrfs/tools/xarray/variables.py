@@ -5,7 +5,7 @@ Zarr engine.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -35,16 +35,22 @@ STRING_TYPE = getattr(np.dtypes, "StringDType", None)
 
 
 class LazyArray(BackendArray):
-    """An array that is read when it is indexed. Only the chunks of the selection are read."""
+    """An array that is read when it is indexed. Only the chunks of the selection are read.
 
-    def __init__(self, array: Array) -> None:
+    ``values`` are the elements of a one-dimensional array that have been read already; None if they have not. They are
+    kept until all of them have been requested at once: xarray then has them.
+    """
+
+    def __init__(self, array: Array, values: np.ndarray[Any, Any] | None = None) -> None:
         self._array = array  # xarray examines an attribute named array
         self.shape = array.shape
         text = array.spec.data_type.name == "string" and STRING_TYPE is not None
         self.dtype: np.dtype[Any] = STRING_TYPE() if text and STRING_TYPE is not None else array.dtype
+        self._values = values
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        array = self._array
+        array, values = self._array, self._values
+        read: Callable[[Any], Any]
         if isinstance(key, indexing.VectorizedIndexer):
             read = array.get_coordinate_selection
             support = indexing.IndexingSupport.VECTORIZED
@@ -54,6 +60,10 @@ class LazyArray(BackendArray):
         else:
             read = array.get_basic_selection
             support = indexing.IndexingSupport.BASIC
+        if values is not None:
+            read = values.__getitem__
+            if key.tuple in ((slice(None),), (slice(0, len(values), 1),)):
+                self._values = None
         return indexing.explicit_indexing_adapter(
             key, array.shape, support, lambda raw: np.asarray(read(raw), self.dtype)
         )
@@ -97,11 +107,16 @@ def visible_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in attributes.items() if not key.lower().startswith(NETCDF_PREFIX)}
 
 
-def make_variable(array: Array, dimensions: tuple[str, ...], mask: bool | None) -> Variable:
+def make_variable(
+    array: Array,
+    dimensions: tuple[str, ...],
+    mask: bool | None,
+    values: np.ndarray[Any, Any] | None = None,
+) -> Variable:
     """Return the variable of an array. ``mask``: whether the fill value is the missing value (None: by the
-    convention of the format).
+    convention of the format). ``values``: as in ``LazyArray``.
     """
-    lazy = LazyArray(array)
+    lazy = LazyArray(array, values)
     attributes = dict(array.attrs)
     features = formats.features(array.zarr_format)
     if not features.dimension_names:
