@@ -165,9 +165,11 @@ def make_arrays(directory: Path) -> None:
 
 
 @contextmanager
-def latency_server(directory: Path, latency: float) -> Iterator[tuple[str, Callable[[], list[str]]]]:
+def latency_server(
+    directory: Path, latency: float, rate: float = 0
+) -> Iterator[tuple[str, Callable[[], list[str]]]]:
     """Start the server. Yield its URL and a function that returns the requests since its previous call."""
-    command = [sys.executable, "-m", "benchmarks.remote_server", str(directory), str(latency)]
+    command = [sys.executable, "-m", "benchmarks.remote_server", str(directory), str(latency), str(rate)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None

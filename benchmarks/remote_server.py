@@ -1,4 +1,6 @@
-"""A web server with a fixed latency per request: ``python -m benchmarks.remote_server DIRECTORY SECONDS``.
+"""A web server with a fixed latency per request: ``python -m benchmarks.remote_server DIRECTORY SECONDS RATE``.
+
+RATE is the number of bytes per second of each connection; 0 sets no limit.
 
 It prints its port on the first line. Each line on the standard input is answered with one line on the standard output:
 a JSON list of the paths that were requested since the previous one. The server answers GET and HEAD with byte ranges,
@@ -16,15 +18,21 @@ from urllib.parse import unquote
 
 __all__ = ["LatencyServer"]
 
+PIECE_NBYTES = 1 << 20
+"""The number of bytes that are sent at a time if the rate is limited."""
+
 RANGE = re.compile(rb"bytes=(\d*)-(\d*)")
 
 
 class LatencyServer:
-    """Serves the files of a directory. Each request is answered after ``latency`` seconds."""
+    """Serves the files of a directory. Each request is answered after ``latency`` seconds, with ``rate`` bytes per
+    second (0: at once).
+    """
 
-    def __init__(self, directory: Path, latency: float) -> None:
+    def __init__(self, directory: Path, latency: float, rate: float) -> None:
         self._directory = directory
         self._latency = latency
+        self._rate = rate
         self._contents: dict[str, bytes | None] = {}
         self.requests: list[str] = []
 
@@ -37,12 +45,23 @@ class LatencyServer:
                 path = unquote(target.partition(b"?")[0].decode())
                 self.requests.append(f"{method.decode()} {path}")
                 await asyncio.sleep(self._latency)
-                writer.write(self._response(method, path, head))
-                await writer.drain()
+                await self._write(writer, memoryview(self._response(method, path, head)))
         except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
             pass  # The client, or the benchmark, has ended.
         finally:
             writer.close()
+
+    async def _write(self, writer: asyncio.StreamWriter, response: memoryview) -> None:
+        if not self._rate:
+            writer.write(response)
+            await writer.drain()
+            return
+        loop = asyncio.get_running_loop()
+        begin = loop.time()
+        for start in range(0, len(response), PIECE_NBYTES):
+            writer.write(response[start : start + PIECE_NBYTES])
+            await writer.drain()
+            await asyncio.sleep(begin + min(start + PIECE_NBYTES, len(response)) / self._rate - loop.time())
 
     def _response(self, method: bytes, path: str, head: bytes) -> bytes:
         content = self._content(path)
@@ -72,8 +91,8 @@ class LatencyServer:
         return self._contents[path]
 
 
-async def run(directory: Path, latency: float) -> None:
-    server = LatencyServer(directory, latency)
+async def run(directory: Path, latency: float, rate: float) -> None:
+    server = LatencyServer(directory, latency, rate)
     listening = await asyncio.start_server(server.handle, "127.0.0.1", 0, limit=1 << 20)
     print(listening.sockets[0].getsockname()[1], flush=True)
     loop = asyncio.get_running_loop()
@@ -84,4 +103,4 @@ async def run(directory: Path, latency: float) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(run(Path(sys.argv[1]), float(sys.argv[2])))
+    asyncio.run(run(Path(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])))

@@ -94,5 +94,13 @@ threshold is higher than for compressed chunks.
 MIN_PARALLEL_INNER_NBYTES = 128 << 10
 """Smaller inner chunks are decoded on one thread: distributing them costs more than it saves."""
 
+MAX_PENDING_NBYTES = 256 << 20
+"""The total size of the chunks that are requested from a server at a time, beyond ``MIN_PENDING_CHUNKS`` of them."""
+
+MIN_PENDING_CHUNKS = 64
+
+MAX_PREFETCHED_CHUNK_NBYTES = 16 << 20
+"""Larger chunks of servers are read by threads, which request each of them in parts, on several connections."""
+
 MAX_CONCURRENT_PARTS = 32
 """Threads for reading parts of inner chunks if each request needs a network round trip, in which a thread waits."""

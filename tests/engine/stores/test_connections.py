@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,8 +17,9 @@ import numpy as np
 import pytest
 
 import zarrfs
+from tests.engine.stores.object_server import object_server
 from tests.engine.stores.servers import redis_server, web_server
-from tests.processes import output_of
+from tests.processes import TIMEOUT, output_of
 from tests.programs import needs_program
 from zarrfs.engine.stores.databases.redis import RedisStore
 from zarrfs.engine.stores.remote.store import RemoteStore
@@ -58,6 +61,35 @@ def test_closing_a_store_closes_the_client_of_azure_once() -> None:
     store.close()
     store.close()
     assert client.closed == 1
+
+
+def test_arrays_of_a_web_server_share_its_connections() -> None:
+    data = np.arange(64, dtype="u2")
+    memory: dict[str, Any] = {}
+    zarrfs.create_array(memory, data=data, chunks=2)
+    with object_server("bucket") as server:
+        for name in ("a", "b"):
+            server.buckets["bucket"].update({f"{name}/{key}": bytes(value) for key, value in memory.items()})
+
+        def read(name: str, **options: Any) -> None:
+            url = f"{server.url}/bucket/{name}"
+            array = zarrfs.open_array(url, mode="r", cache_size=0, storage_options=options)
+            assert np.array_equal(array[...], data)
+            array.store.close()
+
+        arrived = threading.Barrier(32)
+        server.before_response = lambda path: "/c/" in path and arrived.wait(TIMEOUT)
+        read("a")  # All chunks at the same time, so that no other read needs more connections.
+        server.before_response = lambda path: None
+        assert server.connections == 32
+        server.reset()
+        for location in ("a", "b", "a"):  # also after another store was closed, and by another thread
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(read, location).result()
+        assert server.connections == 0
+        # Other credentials have their own connections.
+        read("a", headers={"Authorization": "Bearer other"})
+        assert server.connections > 0
 
 
 FORKED_READS = """

@@ -25,7 +25,7 @@ from tests.engine.stores.servers import free_port
 from tests.processes import TIMEOUT, output_of
 from zarrfs.engine.stores.base import ByteRange, ValueTooLargeError
 from zarrfs.engine.stores.remote import object_options
-from zarrfs.engine.stores.remote.object_backend import PART_NBYTES, ObjectBackend
+from zarrfs.engine.stores.remote.object_backend import WRITTEN_PART_NBYTES, ObjectBackend
 from zarrfs.engine.stores.remote.object_errors import convert_error
 from zarrfs.engine.stores.remote.object_options import ObjectLocation, UnsupportedError, object_location
 from zarrfs.engine.stores.remote.store import RemoteStore
@@ -208,11 +208,13 @@ def test_a_second_open_uses_the_connections_of_the_first(server: ObjectServer, s
 
 
 def test_large_values_are_written_in_parts(server: ObjectServer) -> None:
-    value = np.random.default_rng(1).bytes(2 * PART_NBYTES + 5)
+    value = np.random.default_rng(1).bytes(2 * WRITTEN_PART_NBYTES + 5)
     with open_store(server) as store:
         store.set("large", value)
         assert store.get("large") == value
-        assert sorted(server.requests[:-1]) == [
+        # The size is known with the first part that is read.
+        assert server.requests[-5:] == ["GET /bucket/a.zarr/large"] * 5
+        assert sorted(server.requests[:-5]) == [
             "POST /bucket/a.zarr/large uploadId",
             "POST /bucket/a.zarr/large uploads",
             *["PUT /bucket/a.zarr/large partNumber uploadId"] * 3,
@@ -220,7 +222,7 @@ def test_large_values_are_written_in_parts(server: ObjectServer) -> None:
         server.reset()
         server.status_for = lambda method, path: 400 if method == "PUT" else None
         with pytest.raises(StoreError, match="large cannot be written: 400"):
-            store.set("large", bytes(2 * PART_NBYTES))
+            store.set("large", bytes(2 * WRITTEN_PART_NBYTES))
         assert "DELETE /bucket/a.zarr/large uploadId" in server.requests
         assert not server.uploads
         assert store.get("large") == value

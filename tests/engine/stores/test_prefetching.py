@@ -16,7 +16,8 @@ from tests.engine.stores.servers import WebServer, web_server
 from tests.processes import TIMEOUT
 from zarrfs.engine.stores.base import ByteRange
 from zarrfs.engine.stores.remote.http import HTTPBackend
-from zarrfs.engine.stores.remote.store import MAX_CONCURRENT_REQUESTS, RemoteStore
+from zarrfs.engine.stores.remote.request_limit import START_REQUESTS, ServerLimit
+from zarrfs.engine.stores.remote.store import RemoteStore
 from zarrfs.errors import ChunkDecodeError, MissingChunkError, StoreError
 
 DATA = np.arange(24 * 20, dtype="u2").reshape(24, 20)
@@ -216,7 +217,8 @@ def test_the_requests_of_a_store_are_limited(
     limit: int | None, web: WebServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ranges of values, chunks that are prefetched, and chunks that threads read, all at the same time."""
-    count = limit or MAX_CONCURRENT_REQUESTS
+    count = limit or START_REQUESTS
+    monkeypatch.setattr(ServerLimit, "end_request", lambda *arguments, **options: None)  # The limit stays.
     lock, is_full = threading.Lock(), threading.Event()
     waiting, found, sent, most_sent = 0, 0, 0, 0
     ranges = [ByteRange(start, 1) for start in range(40)]
@@ -233,18 +235,18 @@ def test_the_requests_of_a_store_are_limited(
         with lock:
             waiting -= 1
 
-    request_range = HTTPBackend._request_range
+    request_range = HTTPBackend._receive_range
 
-    async def counted(backend: HTTPBackend, url: str, byte_range: ByteRange) -> Any:
+    async def counted(backend: HTTPBackend, url: str, byte_range: ByteRange, size: Any) -> Any:
         nonlocal sent, most_sent
         sent += 1
         most_sent = max(most_sent, sent)
         try:
-            return await request_range(backend, url, byte_range)
+            return await request_range(backend, url, byte_range, size)
         finally:
             sent -= 1
 
-    monkeypatch.setattr(HTTPBackend, "_request_range", counted)
+    monkeypatch.setattr(HTTPBackend, "_receive_range", counted)
     array = opened(web, access=zarrfs.Access(concurrency=limit), cache_size=0)
     store = array.store
     others = [zarrfs.open_array(store, mode="r", cache_size=0) for _ in range(4)]

@@ -60,6 +60,7 @@ OTHER_METHODS = {
     "open_value": "the operations of the wrapper read the value",
     "prefetch": "a wrapper reads each value by itself",
     "limit_requests": "changes a property",
+    "repeat_requests": "changes a property",
     "close": "some wrappers do not own the store",
 }
 

@@ -42,11 +42,14 @@ from zarrfs.engine.read_limits import (
     INNER_CHUNK_GAP,
     MAX_CONCURRENT_PARTS,
     MAX_FETCHED_FRACTION,
+    MAX_PENDING_NBYTES,
+    MAX_PREFETCHED_CHUNK_NBYTES,
     MAX_REMOTE_WHOLE_NBYTES,
     MIN_DIVIDED_NBYTES,
     MIN_PARALLEL_COMPRESSED_NBYTES,
     MIN_PARALLEL_INNER_NBYTES,
     MIN_PARALLEL_UNCOMPRESSED_NBYTES,
+    MIN_PENDING_CHUNKS,
     MIN_REMOTE_PART_NBYTES,
 )
 from zarrfs.errors import import_failure
@@ -300,8 +303,17 @@ def _plan_chunks(
         may_cache_parts,
         continues or concurrency > 1 or storage.dtype.hasobject,
         len(cache) > 0,
-        concurrency if concurrency > 1 else CORES if typical_nbytes >= threshold else 1,
+        _pending_chunks(concurrency, typical_nbytes)
+        if concurrency > 1
+        else CORES
+        if typical_nbytes >= threshold
+        else 1,
     )
+
+
+def _pending_chunks(concurrency: int, nbytes: int) -> int:
+    """Return how many chunks of this size are requested at a time from a store that permits so many requests."""
+    return min(concurrency, max(MIN_PENDING_CHUNKS, MAX_PENDING_NBYTES // max(1, nbytes)))
 
 
 def _prefetched(plan: ReadPlan) -> Sequence[tuple[int, ...]]:
@@ -317,6 +329,7 @@ def _prefetched(plan: ReadPlan) -> Sequence[tuple[int, ...]]:
         or not access.fill_missing
         or not is_simple
         or plan.max_chunks > MAX_PREFETCHED_CHUNKS
+        or storage.typical_nbytes > MAX_PREFETCHED_CHUNK_NBYTES
     ):
         return ()
     coords = []

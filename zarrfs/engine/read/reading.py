@@ -424,7 +424,10 @@ def _read_inner_chunks(
         raise CodecError("the shard was deleted while it was being read")
     check_bounds(chunks, size, inner.chain.max_encoded_size)
     fetch = plan_fetch(source, chunks, size - layout.index_nbytes, inner.chain)
-    fetched = (fetch_whole if fetch.whole else fetch_ranges)(source, fetch.at_once) if fetch.at_once else []
+    fetched: list[BufferSource] = []
+    if fetch.at_once:
+        at_once = fetch.at_once
+        fetched = fetch_whole(source, at_once, size) if fetch.whole else fetch_ranges(source, at_once)
     sources = dict(zip([chunk.coords for chunk in fetch.at_once], fetched, strict=True))
 
     def read(chunk: InnerChunk) -> None:

@@ -273,6 +273,11 @@ class Store(ABC):
         It applies to all nodes of the store. Other stores than those on servers have no limit.
         """
 
+    def repeat_requests(self, count: int) -> None:  # noqa: B027 - most stores repeat nothing
+        """Repeat a request that failed for a reason that may pass at most ``count`` times. Stores that never repeat
+        requests ignore this.
+        """
+
     # -- reading -----------------------------------------------------------------------------------------------
 
     @abstractmethod

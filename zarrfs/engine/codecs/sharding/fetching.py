@@ -95,9 +95,16 @@ def check_bounds(chunks: Sequence[InnerChunk], size: int, max_nbytes: int | None
             )
 
 
-def fetch_whole(source: ByteSource, chunks: Sequence[InnerChunk]) -> list[BufferSource]:
-    """Fetch the shard. Return a source for each inner chunk."""
-    data = source.read()
+def fetch_whole(source: ByteSource, chunks: Sequence[InnerChunk], size: int) -> list[BufferSource]:
+    """Fetch the shard, which has ``size`` bytes. Return a source for each inner chunk.
+
+    Stores on servers divide a range of a known size among several connections.
+    """
+    if source.high_latency:
+        ranges = source.read_ranges([ByteRange(0, size)])
+        data = None if ranges is None else ranges[0]
+    else:
+        data = source.read()
     if data is None:
         raise CodecError("the shard was deleted while it was being read")
     view = memoryview(data)

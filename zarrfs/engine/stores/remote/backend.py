@@ -10,15 +10,31 @@ from __future__ import annotations
 import asyncio
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+import numpy as np
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, ValueTooLargeError, check_key
 from zarrfs.engine.stores.remote.presence import Presence, classify_error, names_missing_container
+from zarrfs.engine.stores.remote.request_limit import RequestLimit
 from zarrfs.errors import KeyNameError, StoreError
 
-__all__ = ["Backend", "Entry", "FileSystemBackend", "ShortReadError", "check_length"]
+__all__ = [
+    "MAX_UNDIVIDED_NBYTES",
+    "PART_NBYTES",
+    "Backend",
+    "ChangedValueError",
+    "Entry",
+    "FileSystemBackend",
+    "ShortReadError",
+    "check_length",
+    "gather",
+    "of_one_version",
+    "read_in_parts",
+]
 
 T = TypeVar("T")
 
@@ -27,6 +43,16 @@ URL_DELIMITERS = set("?#\n\r\t")
 
 VERSION_FIELDS = ("ETag", "etag", "e_tag", "generation", "md5Hash", "content_md5", "Content-MD5", "Digest")
 """Fields of ``info`` that change whenever the value changes. Times are not used; they can have whole seconds."""
+
+
+MAX_UNDIVIDED_NBYTES = 8 << 20
+"""Larger ranges are read in parts, on several connections: servers send 50 to 100 MB/s on each."""
+
+PART_NBYTES = 4 << 20
+"""The size of the parts in which a range is read. On one connection the latency takes a fifth of their time or less."""
+
+MAX_VERSIONS = 4
+"""How often the parts of a value are requested if it is replaced meanwhile."""
 
 
 class Entry(NamedTuple):
@@ -50,6 +76,81 @@ def check_length(start: int, expected: int, found: int) -> None:
         )
 
 
+class ChangedValueError(Exception):
+    """A value was replaced while its parts were read."""
+
+
+async def gather(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Return the results of coroutines, which run at the same time. The others are cancelled if one of them fails."""
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    try:
+        return list(await asyncio.gather(*tasks))
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        raise
+
+
+RequestPart = Callable[[int, int, asyncio.Future[int] | None], Coroutine[Any, Any, tuple[Buffer, str | None]]]
+"""Returns the bytes of a value from one offset to another, clipped to it, and its ETag. The future is set to the size
+of the value before they are received.
+"""
+
+
+async def read_in_parts(
+    start: int, stop: int, request: RequestPart, max_nbytes: int | None = None
+) -> Buffer | None:
+    """Return a range of a value, clipped to it. The first part tells the size; the others are requested while it is
+    received, at the same time.
+
+    None: the server has no strong ETags, so that parts of different versions are not recognized. Raises
+    ChangedValueError if the parts belong to different versions, ShortReadError for a part that does not end at the next
+    one, and ValueTooLargeError if the value has more than ``max_nbytes`` bytes.
+    """
+    size: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    first = asyncio.ensure_future(request(start, min(start + PART_NBYTES, stop), size))
+    try:
+        await asyncio.wait((size, first), return_when=asyncio.FIRST_COMPLETED)
+        if not size.done():
+            value, _ = await first
+            return value if len(value) < PART_NBYTES else None
+        if max_nbytes is not None and size.result() > max_nbytes:
+            raise ValueTooLargeError(size.result(), max_nbytes)
+        stop = min(stop, size.result())
+        if stop <= start + PART_NBYTES:
+            return (await first)[0]
+        out = np.empty(stop - start, "u1").data  # a bytearray would be filled with zeros first
+        versions: set[str | None] = set()
+
+        async def fetch(offset: int) -> int:
+            end = min(offset + PART_NBYTES, stop)
+            value, version = await (first if offset == start else request(offset, end, None))
+            versions.add(version)
+            out[offset - start : offset - start + len(value)] = value
+            return len(value)
+
+        offsets = range(start, stop, PART_NBYTES)
+        lengths = await gather(map(fetch, offsets))
+    finally:
+        first.cancel()
+        size.cancel()
+    if any(version is None or version.startswith("W/") for version in versions):
+        return None
+    if len(versions) > 1:
+        raise ChangedValueError("it is replaced each time while its parts are read; try again later")
+    for offset, length in zip(offsets, lengths, strict=True):
+        check_length(offset, min(PART_NBYTES, stop - offset), length)
+    return out
+
+
+async def of_one_version(read: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Return the result of ``read()``, which is repeated if the value is replaced meanwhile."""
+    for _ in range(MAX_VERSIONS - 1):
+        with suppress(ChangedValueError):
+            return await read()
+    return await read()
+
+
 class Backend(ABC):
     """What a remote store needs of a server. Paths are those of the server (``path``).
 
@@ -68,13 +169,24 @@ class Backend(ABC):
     """The number of values that ``delete_together`` can delete."""
     keeps_empty_directories = False
     """Whether directories remain when the last file in them is deleted."""
+    limits_each_request = False
+    """Whether each request waits for its place in ``limit``. Otherwise only those of ``request`` do, and the caller
+    reserves the others with ``reserve``.
+    """
+    max_repetitions = 0
+    """How often a request that failed for a reason that may pass is repeated. Most libraries do not repeat requests."""
     lock: AbstractContextManager[Any]
     """Has to be held during each operation. It does nothing if concurrent requests are supported."""
 
-    def __init__(self, root: str, url: str) -> None:
+    def __init__(self, root: str, url: str, server: Hashable) -> None:
         self._url = url
         self._root = root.rstrip("/")
         self.lock = nullcontext()
+        self.limit = RequestLimit(server)
+
+    def reserve(self, count: int) -> AbstractContextManager[int]:
+        """Return a context manager that reserves up to ``count`` requests for an operation, and yields their number."""
+        return nullcontext(count) if self.limits_each_request else self.limit.reserve(count)
 
     # -- names -------------------------------------------------------------------------------------------------
 
@@ -191,7 +303,9 @@ class FileSystemBackend(Backend):
         from fsspec import AbstractFileSystem
         from fsspec.asyn import AsyncFileSystem
 
-        super().__init__(root, url)
+        super().__init__(
+            root, url, url.partition("://")[0] + "://" + urlsplit(url.rpartition("::")[2]).netloc
+        )
         self.file_system = file_system
         # A cache of fsspec (simplecache::) has the attributes of the cached file system, but only synchronous methods.
         self.supports_concurrency = isinstance(file_system, AsyncFileSystem) and bool(file_system.async_impl)
@@ -228,7 +342,7 @@ class FileSystemBackend(Backend):
         return self._none_if_missing(path, fetch)
 
     async def request(self, path: str) -> Buffer:
-        value: bytes = await self.file_system._cat_file(path)
+        value: bytes = await self.limit.send(lambda: self.file_system._cat_file(path))
         return value
 
     def read_prefetched(self, path: str, result: Callable[[], Buffer]) -> Buffer | None:

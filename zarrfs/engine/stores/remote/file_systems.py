@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from zarrfs.engine.stores.regular_files import check_regular_file
+from zarrfs.engine.stores.remote.clients import shared_client
+from zarrfs.engine.stores.remote.http import new_session
 from zarrfs.engine.stores.remote.protocols import EXTRAS_BY_PROTOCOL, copy_options, redact_url, unknown_option
 from zarrfs.engine.stores.remote.references import (
     ReferencePolicy,
@@ -52,7 +55,7 @@ def open_file_system(url: str, options: Mapping[str, Any], *, allow_external: bo
         if "fs" not in reference_options:
             reference_options.setdefault("remote_protocol", _protocol_of(origin, origin_protocol))
     try:
-        file_system, root = fsspec.core.url_to_fs(url, skip_instance_cache=True, **options)
+        file_system, root = _open(fsspec, url, options)
         # There is an option for this, but sftp and webdav pass it on to client libraries that do not accept it.
         if isinstance(getattr(file_system, "dircache", None), fsspec.dircache.DirCache):
             file_system.dircache.use_listings_cache = False
@@ -75,6 +78,19 @@ def open_file_system(url: str, options: Mapping[str, Any], *, allow_external: bo
         if not allow_external:
             policy = ReferencePolicy(reference_files, origin, origin_protocol)
     return OpenedFileSystem(file_system, root, policy)
+
+
+def _open(fsspec: Any, url: str, options: dict[str, Any]) -> tuple[Any, str]:
+    """Return a file system of fsspec and the path in it. URLs of a web server with equal options share one, with its
+    connections.
+    """
+    if url.partition("://")[0].lower() not in ("http", "https"):
+        file_system, root = fsspec.core.url_to_fs(url, skip_instance_cache=True, **options)
+        return file_system, root
+    key = ("http", urlsplit(url)[:2], repr(sorted(options.items())))
+    if "connector" not in (options.get("client_kwargs") or {}):
+        options.setdefault("get_client", new_session)
+    return shared_client(key, lambda: fsspec.core.url_to_fs(url, skip_instance_cache=True, **options)[0]), url
 
 
 def raise_for_options(error: BaseException, options: Mapping[str, Any], display_url: str) -> None:

@@ -8,17 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import itertools
 import os
 import sys
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 from zarrfs.engine.stores.base import Buffer, ByteRange, ValueTooLargeError
-from zarrfs.engine.stores.remote.backend import Backend, Entry, check_length
+from zarrfs.engine.stores.remote.backend import (
+    MAX_UNDIVIDED_NBYTES,
+    Backend,
+    Entry,
+    check_length,
+    gather,
+    of_one_version,
+    read_in_parts,
+)
+from zarrfs.engine.stores.remote.clients import shared_client
 from zarrfs.engine.stores.remote.object_errors import (
     EMPTY_STATUS,
     RequestError,
@@ -32,24 +42,28 @@ from zarrfs.engine.stores.remote.object_options import (
     UnsupportedError,
     object_location,
 )
-from zarrfs.engine.stores.remote.presence import Presence, classify_error, names_missing_container
+from zarrfs.engine.stores.remote.presence import (
+    Presence,
+    classify_error,
+    is_temporary,
+    names_missing_container,
+)
+from zarrfs.engine.stores.wrappers.retrying import retry_delay
 from zarrfs.errors import LocationError, StoreError
 from zarrfs.libraries import import_library
+from zarrfs.logs import logger
 
 __all__ = ["ObjectBackend", "open_object_backend"]
 
 T = TypeVar("T")
-
-MAX_CLIENTS = 32
-"""The maximum number of clients that are kept for further stores. A client has the connections to one bucket."""
 
 RANGE_END = 1 << 50
 """A range to this offset is the rest of any value. One request for a range takes half the processor time of a request
 for the whole value, because obstore then returns the bytes without an object for the response.
 """
 
-PART_NBYTES = 8 << 20
-"""The size of the parts of a value that is written in parts."""
+WRITTEN_PART_NBYTES = 8 << 20
+"""The size of the parts in which larger values are written. S3 requires 5 MiB or more, and at most 10,000 parts."""
 
 MAX_PARTS_AT_A_TIME = 8
 
@@ -58,19 +72,11 @@ REGION_SECONDS = 10.0
 CALLBACK_SECONDS = 5.0
 """The maximum time for which the end of the program waits for threads that pass results to Python."""
 
-_clients: OrderedDict[Hashable, Any] = OrderedDict()
-_lock = threading.Lock()
+RETRY_SECONDS = 0.1
+"""The first delay before a request is repeated."""
+
 _process: int | None = None
-"""The process that has created the clients. Their threads do not exist in processes that are forked from it."""
-
-
-def _after_fork() -> None:
-    global _lock
-    _lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+"""The process that has created clients. Their threads do not exist in processes that are forked from it."""
 
 
 def _wait_for_callbacks() -> None:
@@ -118,16 +124,10 @@ def open_object_backend(url: str, options: Mapping[str, Any], display_url: str) 
 def _client(location: ObjectLocation, *, deletes_together: bool = False) -> Any:
     """Return the client for a bucket and its settings, with its connections. Equal locations share one client."""
     global _process
-    key = (location._replace(prefix=""), deletes_together)
-    with _lock:
-        client = _clients.get(key)
-        if client is None:
-            client = _clients[key] = _new_client(location, deletes_together)
-            _process = os.getpid()
-            if len(_clients) > MAX_CLIENTS:
-                _clients.popitem(last=False)  # Stores that use it keep it.
-        _clients.move_to_end(key)
-    return client
+    _process = os.getpid()
+    return shared_client(
+        (location._replace(prefix=""), deletes_together), lambda: _new_client(location, deletes_together)
+    )
 
 
 def _new_client(location: ObjectLocation, deletes_together: bool) -> Any:
@@ -155,10 +155,7 @@ def _new_client(location: ObjectLocation, deletes_together: bool) -> Any:
             location.container,
             config=config,
             client_options=client_options,
-            retry_config={
-                "max_retries": location.max_retries,
-                "retry_timeout": timedelta(seconds=max(dict(location.client)["read_timeout"], 1.0)),
-            },
+            retry_config={"max_retries": 0},  # ``_send`` repeats requests.
             **more,
         )
     except Exception as error:
@@ -173,16 +170,20 @@ class ObjectBackend(Backend):
     """A bucket."""
 
     max_deleted_together = 1000
+    limits_each_request = True
 
     def __init__(self, location: ObjectLocation, url: str) -> None:
-        super().__init__(location.prefix, url)
+        super().__init__(location.prefix, url, location._replace(prefix=""))
         self._location = location
+        self.max_repetitions = location.max_retries
+        self._repeat_seconds = max(dict(location.client)["read_timeout"], 1.0)
         self._api = import_library("obstore")
         fsspec_asyn = import_library("fsspec.asyn")
         self._loop: asyncio.AbstractEventLoop = fsspec_asyn.get_loop()
         self._sync: Callable[..., Any] = fsspec_asyn.sync
         self._client = _client(location)
         self._ignores_ranges = False
+        self._has_versions = True
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -203,11 +204,40 @@ class ObjectBackend(Backend):
 
     # -- requests ----------------------------------------------------------------------------------------------
 
-    async def _send(self, operation: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
-        """Return the result of ``operation(client)``. Raises the errors of ``convert_error``.
+    async def _send(
+        self,
+        operation: Callable[[Any], Coroutine[Any, Any, T]],
+        *,
+        nbytes: int = 0,
+        is_reserved: bool = False,
+        is_repeatable: bool = True,
+    ) -> T:
+        """Return the result of ``operation(client)``, which sends a request, and ``nbytes`` bytes with it.
 
-        If the bucket is in another region, its client is replaced once.
+        A request that fails for a reason that may pass is repeated, for as long as one request may take. Raises the
+        errors of ``convert_error``. ``is_reserved`` is whether the caller has reserved the request.
         """
+        start = time.monotonic()
+        for attempt in itertools.count(1):
+            try:
+                if is_reserved:
+                    return await self._attempt(operation)
+                return await self.limit.send(lambda: self._attempt(operation), nbytes)
+            except Exception as error:
+                is_late = time.monotonic() - start >= self._repeat_seconds
+                if not is_repeatable or attempt > self.max_repetitions or is_late or not is_temporary(error):
+                    raise
+                delay = retry_delay(attempt, RETRY_SECONDS)
+                logger.info(
+                    "%s: %s; trying again in %.2g s (%d of %d)",
+                    *(self._url, error, delay, attempt, self.max_repetitions),
+                )
+            self.limit.count_retry()
+            await asyncio.sleep(delay)
+        raise AssertionError  # The loop does not end.
+
+    async def _attempt(self, operation: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
+        """Return the result of an operation. If the bucket of S3 is in another region, its client is replaced once."""
         try:
             return await operation(self._client)
         except Exception as error:
@@ -276,31 +306,63 @@ class ObjectBackend(Backend):
         return self._none_if_missing(result)
 
     def read(self, path: str, max_nbytes: int | None = None) -> Buffer | None:
-        end = RANGE_END if max_nbytes is None else max_nbytes + 1
-        value = self._none_if_missing(lambda: self._run(self._request_until, path, end))
-        if value is not None and max_nbytes is not None and len(value) > max_nbytes:
+        if max_nbytes is None or max_nbytes > MAX_UNDIVIDED_NBYTES:
+            return self._none_if_missing(lambda: self._run(self._request_value, path, max_nbytes))
+        value = self._none_if_missing(lambda: self._run(self._request_until, path, max_nbytes + 1))
+        if value is not None and len(value) > max_nbytes:
             raise ValueTooLargeError(self.size(path) or len(value), max_nbytes)
         return value
+
+    async def _request_value(self, path: str, max_nbytes: int | None) -> Buffer:
+        """Return a value of any size. Its first part is requested, and the others when its size is known."""
+        if self._has_versions and not self._ignores_ranges:
+            try:
+                value = await of_one_version(
+                    lambda: read_in_parts(0, RANGE_END, partial(self._request_part, path), max_nbytes)
+                )
+            except RequestError as error:
+                # An empty value has no range.
+                if error.status != EMPTY_STATUS and not error.ignored_range:
+                    raise
+                self._ignores_ranges = error.ignored_range
+            else:
+                if value is not None:
+                    return value
+                self._has_versions = False
+        return await self._request_until(path, RANGE_END)
+
+    async def _request_part(
+        self, path: str, start: int, stop: int, size: asyncio.Future[int] | None = None
+    ) -> tuple[Buffer, str | None]:
+        """Return a range of a value, clipped to it, and its ETag; see ``RequestPart``. Raises ShortReadError if the
+        response states another range than it contains.
+        """
+        version: str | None = None
+
+        async def fetch(client: Any) -> Buffer:
+            nonlocal version
+            response = await self._api.get_async(client, path, options={"range": (start, stop)})
+            version = response.meta.get("e_tag")
+            if size is not None and not size.done():
+                size.set_result(response.meta["size"])
+            first, last = response.range
+            value = memoryview(await response.bytes_async())
+            check_length(first, last - first, len(value))
+            return value
+
+        return await self._send(fetch), version
 
     def read_ranges(
         self, path: str, ranges: Sequence[ByteRange], *, max_requests: int
     ) -> list[Buffer] | None:
-        return self._none_if_missing(lambda: self._run(self._request_ranges, path, ranges, max_requests))
+        return self._none_if_missing(lambda: self._run(self._request_ranges, path, ranges))
 
-    async def _request_ranges(
-        self, path: str, ranges: Sequence[ByteRange], max_requests: int
-    ) -> list[Buffer]:
+    async def _request_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[Buffer]:
         """Return ranges of a value, which are fetched concurrently and clipped to the value."""
         if not self._ignores_ranges:
             ranges = await self._without_suffixes(path, ranges)
-            limit = asyncio.Semaphore(max_requests)
-
-            async def request(byte_range: ByteRange) -> Buffer:
-                async with limit:
-                    return await self._request_range(path, byte_range)
-
             try:
-                return list(await asyncio.gather(*map(request, ranges)))
+                return await gather(self._request_range(path, byte_range) for byte_range in ranges)
             except RequestError as error:
                 if not error.ignored_range:
                     raise
@@ -324,6 +386,10 @@ class ObjectBackend(Backend):
         if length == 0:
             return b""
         end = RANGE_END if length is None else start + length
+        if length is not None and length > MAX_UNDIVIDED_NBYTES and start >= 0 and self._has_versions:
+            divided = await self._request_divided(path, start, end)
+            if divided is not None:
+                return divided
         try:
             if start < 0:
                 return await self._request_checked(path, {"suffix": -start})
@@ -339,6 +405,19 @@ class ObjectBackend(Backend):
         if length is not None and len(value) != length:
             size, _ = await self._request_version(path)
             check_length(start, min(size, end) - start, len(value))
+        return value
+
+    async def _request_divided(self, path: str, start: int, stop: int) -> Buffer | None:
+        """Return a large range of a value in parts, or None if it has to be requested at once."""
+        try:
+            value = await of_one_version(
+                lambda: read_in_parts(start, stop, partial(self._request_part, path))
+            )
+        except RequestError as error:
+            if error.status == EMPTY_STATUS:  # the range starts beyond the end
+                return b""
+            raise
+        self._has_versions = value is not None
         return value
 
     async def _request_checked(self, path: str, byte_range: Any) -> Buffer:
@@ -441,13 +520,24 @@ class ObjectBackend(Backend):
 
     def write(self, path: str, data: bytes) -> None:
         self._check_may_write()
-        self._run(self._put, path, data)
+        parts = -(-len(data) // WRITTEN_PART_NBYTES)
+        if parts > 1:
+            with self.limit.reserve(min(parts, MAX_PARTS_AT_A_TIME)) as permitted:
+                self._run(self._put_parts, path, data, permitted)
+        else:
+            self._run(self._put, path, data)
 
     async def _put(self, path: str, data: bytes) -> None:
         await self._send(
+            lambda client: self._api.put_async(client, path, data, use_multipart=False), nbytes=len(data)
+        )
+
+    async def _put_parts(self, path: str, data: bytes, permitted: int) -> None:
+        await self._send(
             lambda client: self._api.put_async(
-                client, path, data, chunk_size=PART_NBYTES, max_concurrency=MAX_PARTS_AT_A_TIME
-            )
+                client, path, data, chunk_size=WRITTEN_PART_NBYTES, max_concurrency=permitted
+            ),
+            is_reserved=True,
         )
 
     def delete(self, path: str) -> None:
@@ -468,7 +558,7 @@ class ObjectBackend(Backend):
 
     async def _delete_all(self, paths: list[str]) -> None:
         client = _client(self._location, deletes_together=True)
-        await self._api.delete_async(client, paths)
+        await self.limit.send(lambda: self._api.delete_async(client, paths))
 
 
 def _region_of_bucket(url: str) -> str | None:

@@ -21,7 +21,9 @@ __all__ = [
     "failure_reason",
     "http_status",
     "http_status_of",
+    "is_overload",
     "is_refusal",
+    "is_temporary",
     "names_missing_container",
     "reply_means_missing",
 ]
@@ -166,6 +168,21 @@ def is_refusal(error: BaseException) -> bool:
     """Return whether a server does not permit an operation. The server itself works."""
     status, cause = _status_and_cause(error)
     return status in (401, 403) or isinstance(cause, PermissionError)
+
+
+def is_overload(error: BaseException) -> bool:
+    """Return whether a server has too many requests: it states this, or does not respond in time."""
+    return _status_and_cause(error)[0] in (429, 503) or isinstance(error, asyncio.TimeoutError | TimeoutError)
+
+
+def is_temporary(error: BaseException) -> bool:
+    """Return whether the same request may succeed later: the server is overloaded or failed, or a connection was
+    lost.
+    """
+    status, cause = _status_and_cause(error)
+    if status is not None:
+        return status in (408, 425, 429) or status >= 500
+    return isinstance(cause, ConnectionError | TimeoutError | asyncio.TimeoutError)
 
 
 def http_status(error: BaseException) -> int | None:

@@ -35,7 +35,7 @@ from zarrfs.engine.stores.remote.presence import (
 )
 from zarrfs.engine.stores.remote.protocols import copy_options, redact_url
 from zarrfs.engine.stores.remote.references import ReferencePolicy, with_absolute_path
-from zarrfs.engine.stores.remote.request_limit import RequestLimit
+from zarrfs.engine.stores.remote.request_limit import MAX_REQUESTS, RequestStatistics
 from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
 from zarrfs.errors import LocationError, ReadOnlyError, ServerError, StoreError
 from zarrfs.logs import logger
@@ -56,11 +56,6 @@ def _after_fork() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
-MAX_CONCURRENT_REQUESTS = 64
-"""The maximum number of requests of a store at a time. The library of a protocol may allow fewer: s3fs 10 unless
-``config_kwargs`` sets ``max_pool_connections``. ``limit_requests`` reduces it.
-"""
-
 
 class RemoteStore(Store):
     """Values below a URL.
@@ -74,8 +69,6 @@ class RemoteStore(Store):
     A subclass that reads other values overrides ``get_within``, with which ``get`` reads, and ``get_ranges``.
     """
 
-    concurrency = MAX_CONCURRENT_REQUESTS
-
     def __init__(
         self,
         url: str,
@@ -87,11 +80,10 @@ class RemoteStore(Store):
         self.allow_external = allow_external
         self._original_url, self._storage_options = with_absolute_path(url), copy_options(storage_options)
         self._display_url = redact_url(url)
-        self._limit = RequestLimit(MAX_CONCURRENT_REQUESTS)
         self._open_backend()
         self.read_only = read_only or not self._backend.writable
         self.listable = self._backend.listable
-        self.concurrency = MAX_CONCURRENT_REQUESTS if self._backend.supports_concurrency else 1
+        self.concurrency = MAX_REQUESTS if self._backend.supports_concurrency else 1
         self.is_remote = is_remote_url(self._original_url)
 
     def _open_backend(self) -> None:
@@ -136,8 +128,11 @@ class RemoteStore(Store):
                 if self._process != os.getpid():
                     # Its connections would be closed with it, in an event loop that does not run.
                     _backends_of_parents.append(self._opened_backend)
-                    self._limit = RequestLimit(self._limit.count)
+                    parent = self._opened_backend
                     self._open_backend()
+                    self._opened_backend.max_repetitions = parent.max_repetitions
+                    if parent.limit.permitted is not None:
+                        self._opened_backend.limit.reduce(parent.limit.permitted)
         return self._opened_backend
 
     @property
@@ -146,8 +141,15 @@ class RemoteStore(Store):
         return self._display_url
 
     def limit_requests(self, count: int) -> None:
-        self._limit.reduce(count)
-        self.concurrency = min(self.concurrency, self._limit.count)
+        self._backend.limit.reduce(count)
+        self.concurrency = min(self.concurrency, count)
+
+    def repeat_requests(self, count: int) -> None:
+        self._backend.max_repetitions = count
+
+    @property
+    def request_statistics(self) -> RequestStatistics:
+        return self._backend.limit.statistics
 
     def _read_only_error(self, operation: str) -> ReadOnlyError:
         if not self._backend.writable:
@@ -168,19 +170,24 @@ class RemoteStore(Store):
 
     def _run(self, participle: str, key: str, operation: Callable[[], T]) -> T:
         """Return the result of an operation of the backend, which a participle such as "read" names in errors."""
-        with self._limit.reserve():
-            return self._run_reserved(participle, key, operation)
+        return self._run_several(participle, key, 1, lambda permitted: operation())
 
-    def _run_reserved(self, participle: str, key: str, operation: Callable[[], T]) -> T:
-        """``_run`` of an operation whose requests have been reserved."""
+    def _run_several(self, participle: str, key: str, count: int, operation: Callable[[int], T]) -> T:
+        """Return the result of an operation of up to ``count`` requests. It is called with the number that it may send
+        at a time.
+        """
         try:
-            with self._backend.lock:
-                return operation()
+            with self._backend.reserve(count) as permitted, self._backend.lock:
+                return operation(permitted)
         except (StoreError, ValueTooLargeError):
             raise
         except Exception as error:
-            raise_for_options(error, self._storage_options, self._display_url)
-            raise self._operation_error(participle, key, error) from error
+            raise self._converted(participle, key, error) from error
+
+    def _converted(self, participle: str, key: str, error: Exception) -> Exception:
+        """Return the error of an operation for one of the backend. The participle names the operation."""
+        raise_for_options(error, self._storage_options, self._display_url)
+        return self._operation_error(participle, key, error)
 
     def _operation_error(self, participle: str, key: str, error: BaseException) -> StoreError:
         reason = f"{failure_reason(error)}{error_hint(error)}"
@@ -200,19 +207,21 @@ class RemoteStore(Store):
 
     @contextmanager
     def _prefetch(
-        self, loop: asyncio.AbstractEventLoop, keys: Sequence[str], reserved: int
+        self, loop: asyncio.AbstractEventLoop, keys: Sequence[str], max_pending: int
     ) -> Iterator[Store]:
         backend = self._backend
 
         def wait(key: str, result: Callable[[], Buffer]) -> Buffer | None:
-            return self._run_reserved("read", key, lambda: backend.read_prefetched(self._path(key), result))
+            try:
+                return backend.read_prefetched(self._path(key), result)
+            except (StoreError, ValueTooLargeError):
+                raise
+            except Exception as error:
+                raise self._converted("read", key, error) from error
 
-        try:
-            paths = ((key, self._path(key)) for key in keys)
-            with PrefetchQueue(loop, backend.request, paths, reserved) as queue:
-                yield PrefetchingStore(self, queue, wait)
-        finally:
-            self._limit.release(reserved)
+        paths = ((key, self._path(key)) for key in keys)
+        with PrefetchQueue(loop, backend.request, paths, max_pending) as queue:
+            yield PrefetchingStore(self, queue, wait)
 
     def prefetch(self, keys: Sequence[str], max_pending: int) -> AbstractContextManager[Store] | None:
         if not (self._backend.supports_concurrency and self._backend.supports_prefetching):
@@ -220,21 +229,21 @@ class RemoteStore(Store):
         methods = RemoteStore.get, RemoteStore.get_within
         if (type(self).get, type(self).get_within) != methods:  # A subclass may read other values.
             return None
-        loop = self._backend.loop
-        reserved = self._limit.reserve_ahead(min(max_pending, len(keys)))
-        if reserved < 2:  # Threads do the same.
-            self._limit.release(reserved)
+        max_pending = min(max_pending, len(keys), self.concurrency)
+        if max_pending < 2:
             return None
-        return self._prefetch(loop, keys, reserved)
+        return self._prefetch(self._backend.loop, keys, max_pending)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         path = self._path(key)
         if not ranges:
             return None if self.size(key) is None else []
-        with self._limit.reserve(len(ranges)) as reserved:
-            return self._run_reserved(
-                "read", key, lambda: self._backend.read_ranges(path, ranges, max_requests=reserved)
-            )
+        return self._run_several(
+            "read",
+            key,
+            len(ranges),
+            lambda permitted: self._backend.read_ranges(path, ranges, max_requests=permitted),
+        )
 
     def size(self, key: str) -> int | None:
         path = self._path(key)
@@ -267,7 +276,7 @@ class RemoteStore(Store):
     def is_empty(self, prefix: str = "") -> bool:
         self._check_open()
         path = self._backend.directory_path(prefix)
-        with self._limit.reserve():
+        with self._backend.reserve(1):
             return self._backend.is_empty(path)
 
     def missing_container(self) -> str | None:

@@ -31,6 +31,9 @@ class PrefixStore(DelegatingStore):
         self.store.limit_requests(count)
         self.concurrency = self.store.concurrency
 
+    def repeat_requests(self, count: int) -> None:
+        self.store.repeat_requests(count)
+
     def _full_key(self, key: str) -> str:
         if self._closed:
             self._check_open()

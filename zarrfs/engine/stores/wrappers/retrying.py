@@ -13,7 +13,7 @@ from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import KeyNameError, ReadOnlyError, StoreError
 from zarrfs.logs import logger
 
-__all__ = ["RetryStore"]
+__all__ = ["RetryStore", "retry_delay"]
 
 T = TypeVar("T")
 
@@ -24,10 +24,20 @@ NOT_RETRIED = ("is_irregular", "lock", "missing_container", "flush", "clean")
 MAX_WAIT_SECONDS = 30.0
 
 
+def retry_delay(attempt: int, wait: float, chance: Callable[[], float] = random.random) -> float:
+    """Return the seconds before an operation is repeated after its failure number ``attempt``, which starts with 1.
+
+    A random factor from 0.5 to 1, so that clients that failed at the same time do not retry together.
+    """
+    delay = min(MAX_WAIT_SECONDS, wait * 2.0 ** (attempt - 1))
+    return delay * (0.5 + chance() / 2)
+
+
 class RetryStore(WrapperStore):
     """Tries each operation up to ``attempts`` times. The first delay is about ``wait`` seconds; each next one doubles.
 
-    Only operations that raise StoreError are repeated. Operations are atomic, so repeating them is safe. ``sleep``
+    Only operations that raise StoreError are repeated. Operations are atomic, so repeating them is safe. The store
+    itself repeats no requests then, so that a failure is not repeated by both of them. ``sleep``
     and ``chance`` (a random number from 0 to 1) can be replaced for tests.
     """
 
@@ -40,6 +50,7 @@ class RetryStore(WrapperStore):
         chance: Callable[[], float] = random.random,
     ) -> None:
         super().__init__(store)
+        store.repeat_requests(0)
         self.attempts = attempts
         self.wait = wait
         self._sleep = sleep
@@ -54,8 +65,7 @@ class RetryStore(WrapperStore):
                 is_final = isinstance(error, NOT_RETRIED_ERRORS) or error.errno == EBADF
                 if is_final or attempt == self.attempts:
                     raise
-                # A random factor from 0.5 to 1, so that clients that failed at the same time do not retry together.
-                delay = min(MAX_WAIT_SECONDS, self.wait * 2 ** (attempt - 1)) * (0.5 + self._chance() / 2)
+                delay = retry_delay(attempt, self.wait, self._chance)
                 logger.info("%s; trying again in %.2g s (%d of %d)", error, delay, attempt, self.attempts - 1)
                 self._sleep(delay)
         raise StoreError(f"{self.url}: attempts must be at least 1, found {self.attempts}")

@@ -177,6 +177,9 @@ class WrapperStore(DelegatingStore):
         self.store.limit_requests(count)
         self.concurrency = self.store.concurrency
 
+    def repeat_requests(self, count: int) -> None:
+        self.store.repeat_requests(count)
+
     def perform(self, name: str, *args: Any) -> Any:
         """Return the result of the operation ``name`` of the other store. All operations pass through this method."""
         if name == "clean":

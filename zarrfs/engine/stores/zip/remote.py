@@ -54,6 +54,9 @@ class RemoteZipStore(ArchiveStore):
         self._store.limit_requests(count)
         self.concurrency = self._store.concurrency
 
+    def repeat_requests(self, count: int) -> None:
+        self._store.repeat_requests(count)
+
     def __reduce__(self) -> tuple[object, ...]:
         return RemoteZipStore, (self._store, self._key)
 
