@@ -123,7 +123,10 @@ def test_nodes_are_created_and_looked_up_with_few_requests(server: ObjectServer)
         assert methods(server) == ["GET", "GET", "GET", "PUT"]  # and the document of the root
         server.reset()
         assert "missing" not in root
-        assert len(server.requests) == 3, server.requests
+        assert server.requests == ["GET /bucket/a.zarr/missing/zarr.json", "GET /bucket list"]
+        server.reset()
+        assert "a" in root
+        assert len(server.requests) == 1, server.requests
         server.reset()
         zarrfs.open_array(store, "b", mode="a", shape=4, dtype="i4")
         assert len(server.requests) == 7 + 4, server.requests  # The format of the missing node is not known.
@@ -453,6 +456,25 @@ def test_keys_that_no_object_can_have_are_refused(server: ObjectServer) -> None:
         store.set("a\nb", b"")
 
 
+@pytest.mark.emulators  # for the package s3fs
+def test_keys_with_empty_parts_are_left_out_of_listings(
+    server: ObjectServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "zarrfs")
+    with open_store(server) as store:
+        root = zarrfs.create_group(store)
+        root.create_array("x", data=DATA, chunks=(20, 30))
+        server.buckets["bucket"] |= {"a.zarr//bad": b"1", "a.zarr/x//bad": b"22"}
+        assert root.names() == ["x"]
+        keys = ["c/0/0", "c/0/1", "c/1/0", "c/1/1", "zarr.json"]
+        assert sorted(store.list_prefix("x")) == [f"x/{key}" for key in keys]
+        assert store.list_dir("x").keys == ["zarr.json"]
+        assert store.usage("").keys == 6
+        del root["x"]
+        assert sorted(server.buckets["bucket"]) == ["a.zarr//bad", "a.zarr/x//bad", "a.zarr/zarr.json"]
+    assert "obstore cannot be used: Encountered object with invalid path" in caplog.text
+
+
 def test_nothing_is_written_to_google_without_credentials(server: ObjectServer, scheme: str) -> None:
     with RemoteStore("gs://bucket/a", storage_options={"token": "anon"}) as store:
         for write in (lambda: store.set("k", b""), lambda: store.delete_keys(["a", "b"])):
@@ -711,15 +733,21 @@ def test_an_option_without_a_counterpart_selects_fsspec(
 WITHOUT_S3FS = """
 import sys, zarrfs
 sys.modules["s3fs"] = None
-try:
-    zarrfs.storage.RemoteStore("s3://bucket/a", storage_options={"nonsense": 1})
-except zarrfs.ZarrError as error:
-    print(error)
+options = {"endpoint_url": sys.argv[1], "key": "x", "secret": "x"}
+for more in ({}, {"nonsense": 1}):
+    try:
+        zarrfs.storage.RemoteStore("s3://bucket/a", storage_options=options | more).list_dir("")
+    except zarrfs.ZarrError as error:
+        print(error)
 """
 
 
-def test_a_missing_package_is_named_with_the_option_that_needs_it() -> None:
-    message = output_of([sys.executable, "-c", WITHOUT_S3FS], cwd=None, env=os.environ)
+def test_a_missing_package_is_named_with_the_reason_why_it_is_needed(server: ObjectServer) -> None:
+    server.buckets["bucket"]["a//bad"] = b"1"
+    command = [sys.executable, "-c", WITHOUT_S3FS, server.url]
+    of_keys, message = output_of(command, cwd=None, env=os.environ).splitlines()
+    assert "pip install" in of_keys
+    assert "because obstore cannot be used: Encountered object with invalid path" in of_keys
     assert message.startswith("s3://bucket/a: a package is missing: pip install ")
     assert "'s3fs>=" in message
     assert "because obstore cannot be used: the option 'nonsense' has no counterpart in obstore" in message

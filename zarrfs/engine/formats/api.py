@@ -140,7 +140,7 @@ def read_node(
 def _read_node(
     store: Store, path: str, allow_pickle: bool, use_consolidated: bool, parent_format: int | str | None
 ) -> NodeSpec | None:
-    for zarr_format, format_ in _formats_at(store, path, parent_format):
+    for zarr_format, format_ in _formats_at(store, path, parent_format, is_member=parent_format is not None):
         with convert_unexpected_errors(location(store, path)):
             spec = format_.read(store, path, allow_pickle, use_consolidated)
         if spec is None:
@@ -155,10 +155,13 @@ def _read_node(
     return None
 
 
-def _formats_at(store: Store, path: str, expected: int | str | None) -> Iterator[tuple[int | str, Format]]:
+def _formats_at(
+    store: Store, path: str, expected: int | str | None, *, is_member: bool = False
+) -> Iterator[tuple[int | str, Format]]:
     """Yield the formats that the node at the path may have, in the order in which they are tried.
 
-    If there is no node of the ``expected`` format, the store is asked whether there is anything below the path.
+    If there is no node of the ``expected`` format, the store is asked whether there is anything below the path. A node
+    that would be a member of a group of this format is described nowhere else.
     """
     is_empty = False
     for zarr_format, format_ in all_formats():
@@ -166,6 +169,8 @@ def _formats_at(store: Store, path: str, expected: int | str | None) -> Iterator
             yield zarr_format, format_
         if zarr_format == expected and zarr_format in FORMATS_BELOW_PATHS:
             is_empty = store.is_empty(path)
+            if is_empty and is_member:
+                return
 
 
 def read_kind(store: Store, path: str, expected_format: int | str | None = None) -> NodeKind | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["RequestError", "convert_error", "names_other_region"]
+__all__ = ["InvalidKeyError", "RequestError", "convert_error", "names_other_region"]
 
 STATUS = re.compile(r"status code: (\d{3}) ?([A-Za-z' -]*):? ?(.*)", re.DOTALL)
 CODE = re.compile(r"<Code>\s*([\w.]+)\s*</Code>")
@@ -27,6 +27,8 @@ IGNORED_RANGE = ("Received non-partial response", "Range request not supported")
 
 REDIRECTED = "incorrectly configured region"
 """Part of the text for a redirect without a target, which S3 sends for a bucket in another region."""
+
+INVALID_KEY = "Encountered object with invalid path"
 
 EMPTY_STATUS = 416
 """The status for a range that starts beyond the end of the value."""
@@ -55,6 +57,10 @@ class RequestError(Exception):
         self.ignored_range = ignored_range
 
 
+class InvalidKeyError(Exception):
+    """A listing contains a key that obstore cannot represent, such as ``a//b``. None of the keys is returned then."""
+
+
 class _MissingError(FileNotFoundError):
     """The status 404. ``error_code`` tells a missing bucket from a missing key."""
 
@@ -71,7 +77,7 @@ def convert_error(error: Exception) -> Exception:
     A missing value is a FileNotFoundError, a time-out a TimeoutError, and a failed connection a ConnectionError. All
     others are RequestError, with the status first in the text. URLs are omitted, because they can contain signatures.
     """
-    if isinstance(error, RequestError | _MissingError | _RefusedError):
+    if isinstance(error, RequestError | InvalidKeyError | _MissingError | _RefusedError):
         return error
     module = type(error).__module__
     if not module.startswith("obstore") and not isinstance(error, FileNotFoundError):
@@ -93,6 +99,8 @@ def convert_error(error: Exception) -> Exception:
         return RequestError(
             reason, status=int(status[1]), error_code=error_code, region=region[1] if region else None
         )
+    if INVALID_KEY in text:
+        return InvalidKeyError(_short(text))
     if "kind: Timeout" in source or "TimedOut" in source:
         return TimeoutError("the server did not respond in time")
     if certificate := CERTIFICATE.search(source):

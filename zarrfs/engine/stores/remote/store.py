@@ -24,6 +24,7 @@ from zarrfs.engine.stores.remote.backend import Backend, Entry
 from zarrfs.engine.stores.remote.backends import is_remote_url, make_backend
 from zarrfs.engine.stores.remote.file_systems import open_file_system, raise_for_options
 from zarrfs.engine.stores.remote.object_backend import open_object_backend
+from zarrfs.engine.stores.remote.object_errors import InvalidKeyError
 from zarrfs.engine.stores.remote.object_options import SERVICES, UnsupportedError
 from zarrfs.engine.stores.remote.prefetching import PrefetchingStore, PrefetchQueue
 from zarrfs.engine.stores.remote.presence import (
@@ -88,16 +89,18 @@ class RemoteStore(Store):
 
     def _open_backend(self) -> None:
         self._reference_policy: ReferencePolicy | None = None
+        self._lister: Backend | None = None
+        """Lists instead of the backend, which has met a key that it cannot represent."""
         try:
             self._opened_backend: Backend = open_object_backend(
                 self._original_url, self._storage_options, self._display_url
             )
         except UnsupportedError as error:
-            self._open_file_system(str(error))
+            self._opened_backend = self._open_file_system(str(error))
         self._process = os.getpid()
 
-    def _open_file_system(self, reason: str) -> None:
-        """Open the URL with fsspec, because obstore cannot be used for this ``reason``."""
+    def _open_file_system(self, reason: str) -> Backend:
+        """Return the backend of fsspec for the URL. Obstore cannot be used for this ``reason``."""
         is_object_store = self._original_url.partition("://")[0].lower() in SERVICES
         if is_object_store:
             logger.info(
@@ -114,7 +117,7 @@ class RemoteStore(Store):
                 ) from error
             raise
         self._reference_policy = opened.reference_policy
-        self._opened_backend = make_backend(
+        return make_backend(
             opened.file_system, opened.root, self._display_url, allow_external=self.allow_external
         )
 
@@ -293,24 +296,37 @@ class RemoteStore(Store):
     def _entries(self, prefix: str) -> list[Entry]:
         """Return the entries one level below a prefix, without temporary files."""
         self._check_listable()
-        path = self._backend.directory_path(prefix)
-        entries = self._run("listed", prefix, lambda: self._backend.entries(path))
+        entries = self._list(prefix, lambda backend: backend.entries(backend.directory_path(prefix)))
         return [
-            entry for entry in entries if entry.is_directory or not entry.name.startswith(TEMPORARY_PREFIX)
+            entry
+            for entry in entries
+            if entry.name and (entry.is_directory or not entry.name.startswith(TEMPORARY_PREFIX))
         ]
+
+    def _list(self, prefix: str, operation: Callable[[Backend], T]) -> T:
+        """Return the result of an operation that lists the keys below a prefix."""
+        try:
+            return self._run("listed", prefix, lambda: operation(self._lister or self._backend))
+        except ServerError as error:
+            if not isinstance(error.__cause__, InvalidKeyError):
+                raise
+            self._lister = self._open_file_system(str(error.__cause__))
+        return self._run("listed", prefix, lambda: operation(self._lister or self._backend))
 
     def _list_sizes(self, prefix: str) -> dict[str, int]:
         """Return the sizes of all keys below a prefix, by key."""
         self._check_listable()
-        path = self._backend.directory_path(prefix)
-        sizes = self._run("listed", prefix, lambda: self._backend.find(path))
+        sizes = self._list(prefix, lambda backend: backend.find(backend.directory_path(prefix)))
         if sizes is None:
             return self._walk(prefix)
         start = f"{prefix}/" if prefix else ""
         return {
             key: size
             for key, size in sizes.items()
-            if key.startswith(start) and not key.rpartition("/")[2].startswith(TEMPORARY_PREFIX)
+            # Keys with empty parts, which some programs create, are not keys of a store.
+            if key.startswith(start)
+            and "//" not in f"/{key}/"
+            and not key.rpartition("/")[2].startswith(TEMPORARY_PREFIX)
         }
 
     def _walk(self, prefix: str) -> dict[str, int]:
