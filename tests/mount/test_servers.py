@@ -288,6 +288,11 @@ def test_a_server_without_names_of_members_is_reported_when_mounting(tmp_path: P
             assert completed.returncode == 0, completed.stderr
             assert "the store cannot list" in completed.stderr
             np.testing.assert_array_equal(np.load(tmp_path / "mnt" / "image.npy"), DATA)
+            counters = read_statistics(str(tmp_path / "mnt"))["server"]
+            assert 2 <= counters["requests"] <= server.requests
+            assert counters["nbytes"] > 1000
+            assert (counters["retries"], counters["in_progress"]) == (0, 0)
+            assert "server" in zarrfs_command("stats", tmp_path / "mnt").stdout
         finally:
             unmount(str(tmp_path / "mnt"), lazy=True)
     finally:

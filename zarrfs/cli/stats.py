@@ -50,6 +50,13 @@ def statistics_rows(statistics: dict[str, Any]) -> Iterator[tuple[str, str | lis
     yield "read", readable_bytes(statistics["read_nbytes"])
     if statistics["written_nbytes"]:
         yield "written", readable_bytes(statistics["written_nbytes"])
+    server = statistics["server"]
+    if server["requests"]:
+        yield (
+            "server",
+            f"{server['requests']} requests, {server['retries']} repeated, {server['in_progress']} in progress; "
+            f"{readable_bytes(server['nbytes'])}",
+        )
     yield (
         "decoded",
         f"{statistics['decoded']['chunks']} chunks, {readable_bytes(statistics['decoded']['nbytes'])}",

@@ -15,6 +15,7 @@ from typing import Any
 
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.counters import decoded
+from zarrfs.engine.stores.base import RequestStatistics, Store
 from zarrfs.files.content.blocks import BlockPool
 
 __all__ = ["MountDescription", "MountStatistics", "RequestCounters", "prometheus_text"]
@@ -118,6 +119,7 @@ class MountStatistics:
     pool: BlockPool
     caches: Sequence[ChunkCache]
     metadata_nbytes: Callable[[], int]
+    stores: Sequence[Store] = ()
     counters: RequestCounters = field(default_factory=RequestCounters)
 
     def snapshot(self) -> dict[str, Any]:
@@ -136,6 +138,7 @@ class MountStatistics:
                 "nbytes": sum(cache.nbytes for cache in caches),
                 "capacity": sum(cache.capacity for cache in caches),
             },
+            "server": self._server_requests(),
             "decoded": {"chunks": decoded.chunks, "nbytes": decoded.nbytes},
             "blocks": {
                 **blocks,
@@ -152,6 +155,11 @@ class MountStatistics:
                 ),
             },
         }
+
+    def _server_requests(self) -> dict[str, int]:
+        """Return the requests that the stores of the mount have sent to servers."""
+        each = [store.request_statistics for store in {id(store): store for store in self.stores}.values()]
+        return {name: sum(getattr(one, name) for one in each) for name in RequestStatistics._fields}
 
     def json(self) -> bytes:
         """Return ``snapshot`` as a JSON document."""
@@ -193,6 +201,10 @@ METRICS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         ("decoded", "chunks"),
     ),
     ("decoded_bytes_total", "counter", "Bytes of the decoded chunks.", ("decoded", "nbytes")),
+    ("server_requests_total", "counter", "Requests that were sent to servers.", ("server", "requests")),
+    ("server_bytes_total", "counter", "Bytes of values from and to servers.", ("server", "nbytes")),
+    ("server_retries_total", "counter", "Requests to servers that were repeated.", ("server", "retries")),
+    ("server_active_requests", "gauge", "Requests to servers in progress.", ("server", "in_progress")),
     ("block_hits_total", "counter", "Reads served from a block.", ("blocks", "hits")),
     ("blocks_assembled_total", "counter", "Blocks that were assembled.", ("blocks", "assembled")),
     (

@@ -26,6 +26,7 @@ from zarrfs.engine.stores.remote.request_limit import (
     ServerLimit,
 )
 from zarrfs.engine.stores.remote.store import RemoteStore
+from zarrfs.engine.stores.wrappers.prefix import PrefixStore
 from zarrfs.engine.stores.wrappers.retrying import RetryStore
 from zarrfs.errors import ServerError, StoreError
 
@@ -175,7 +176,19 @@ def test_a_server_that_refuses_requests_gets_fewer(server: ObjectServer, store: 
     assert len(server.requests) == 2  # The store repeats none below RetryStore.
     server.status_for = lambda method, path: None
     assert retrying.get("value") == b"value"
-    assert limit.statistics == (3, 5, 0, 0)
+    assert retrying.request_statistics == (3, 5, 1, 0)
+
+
+@pytest.mark.parametrize("url", ["memory://counted", "s3://bucket/a"])
+def test_requests_and_bytes_are_counted(url: str, server: ObjectServer) -> None:
+    options = {"endpoint_url": server.url, "key": "x", "secret": "x"} if url.startswith("s3") else None
+    with RemoteStore(url, storage_options=options) as store:
+        store.set("value", bytes(100))
+        assert store.get("value") == bytes(100)
+        assert PrefixStore(store, "below").get("value") is None
+        assert store.request_statistics == (3, 200, 0, 0)
+        assert store.get_ranges("value", [ByteRange(0, 7), ByteRange(-5)]) == [bytes(7), bytes(5)]
+        assert store.request_statistics.nbytes == 212
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ __all__ = [
     "ByteRange",
     "Listing",
     "Operation",
+    "RequestStatistics",
     "Store",
     "StoredValue",
     "Usage",
@@ -81,6 +82,17 @@ class Usage(NamedTuple):
     keys: int
     nbytes: int
     modified: float | None
+
+
+class RequestStatistics(NamedTuple):
+    """What a store has sent to a server: requests, bytes of values that were received or sent, requests that were
+    repeated, and requests in progress.
+    """
+
+    requests: int = 0
+    nbytes: int = 0
+    retries: int = 0
+    in_progress: int = 0
 
 
 class Operation(NamedTuple):
@@ -277,6 +289,11 @@ class Store(ABC):
         """Repeat a request that failed for a reason that may pass at most ``count`` times. Stores that never repeat
         requests ignore this.
         """
+
+    @property
+    def request_statistics(self) -> RequestStatistics:
+        """The requests that this object has sent to a server so far. Other stores than those on servers send none."""
+        return RequestStatistics()
 
     # -- reading -----------------------------------------------------------------------------------------------
 

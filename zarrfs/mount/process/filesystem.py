@@ -85,6 +85,7 @@ class Filesystem:
             self._pool,
             [node._cache for node in self._nodes],
             lambda: sum(tree.cached_nbytes for tree in self._trees.values()),
+            [node.store for node in self._nodes],
         )
 
     def _unfinished(self) -> Iterator[str]:

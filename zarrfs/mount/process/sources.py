@@ -200,7 +200,8 @@ def _open_on_server(
     if task.error is not None:
         raise task.error
     store, inner = task.result
-    retrying = RetryStore(store, attempts=options.retries + 1)
+    store.repeat_requests(0)
+    retrying = RetryStore(store, attempts=options.retries + 1) if options.retries else store
     return TimeoutStore(retrying, options.timeout, _is_metadata), inner
 
 

@@ -524,6 +524,7 @@ class ObjectBackend(Backend):
         if parts > 1:
             with self.limit.reserve(min(parts, MAX_PARTS_AT_A_TIME)) as permitted:
                 self._run(self._put_parts, path, data, permitted)
+            self.limit.count_bytes(len(data))
         else:
             self._run(self._put, path, data)
 

@@ -14,9 +14,10 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
+from zarrfs.engine.stores.base import RequestStatistics
 from zarrfs.engine.stores.remote.presence import is_overload
 
 __all__ = [
@@ -24,7 +25,6 @@ __all__ = [
     "MIN_REQUESTS",
     "START_REQUESTS",
     "RequestLimit",
-    "RequestStatistics",
     "ServerLimit",
 ]
 
@@ -42,20 +42,6 @@ PROBE_ROUNDS = 16
 """After so many rounds at a limit that did not grow, a larger one is tried again. A round ends when as many requests
 have ended as the limit permits.
 """
-
-
-class RequestStatistics(NamedTuple):
-    """Counters of a store: requests that were sent, bytes of values that were received or sent, requests that were
-    repeated, and requests in progress.
-    """
-
-    requests: int = 0
-    nbytes: int = 0
-    retries: int = 0
-    in_progress: int = 0
-
-    def __add__(self, other: RequestStatistics) -> RequestStatistics:  # type: ignore[override]
-        return RequestStatistics(*(a + b for a, b in zip(self, other, strict=True)))
 
 
 class ServerLimit:
@@ -94,7 +80,9 @@ class ServerLimit:
                 self._previous = None
             return
         self._ended += 1
-        self._nbytes += nbytes
+        self._nbytes += (
+            nbytes or 1
+        )  # Of responses without a value, and of some libraries, the size is not known.
         self._is_full = self._is_full and others_wait
         if self._ended < self.limit:
             return
@@ -192,6 +180,11 @@ class RequestLimit:
         """The counters of the store."""
         with _lock:
             return RequestStatistics(self._requests, self._nbytes, self._retries, self._in_progress)
+
+    def count_bytes(self, nbytes: int) -> None:
+        """Count bytes of requests that were reserved."""
+        with _lock:
+            self._nbytes += nbytes
 
     def count_retry(self) -> None:
         """Count the repetition of a failed request."""

@@ -19,7 +19,16 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from zarrfs.engine.stores.base import IMMUTABLE, Buffer, ByteRange, Listing, Store, Usage, ValueTooLargeError
+from zarrfs.engine.stores.base import (
+    IMMUTABLE,
+    Buffer,
+    ByteRange,
+    Listing,
+    RequestStatistics,
+    Store,
+    Usage,
+    ValueTooLargeError,
+)
 from zarrfs.engine.stores.remote.backend import Backend, Entry
 from zarrfs.engine.stores.remote.backends import is_remote_url, make_backend
 from zarrfs.engine.stores.remote.file_systems import open_file_system, raise_for_options
@@ -36,7 +45,7 @@ from zarrfs.engine.stores.remote.presence import (
 )
 from zarrfs.engine.stores.remote.protocols import copy_options, redact_url
 from zarrfs.engine.stores.remote.references import ReferencePolicy, with_absolute_path
-from zarrfs.engine.stores.remote.request_limit import MAX_REQUESTS, RequestStatistics
+from zarrfs.engine.stores.remote.request_limit import MAX_REQUESTS
 from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
 from zarrfs.errors import LocationError, ReadOnlyError, ServerError, StoreError
 from zarrfs.logs import logger
@@ -181,11 +190,17 @@ class RemoteStore(Store):
         """
         try:
             with self._backend.reserve(count) as permitted, self._backend.lock:
-                return operation(permitted)
+                result = operation(permitted)
         except (StoreError, ValueTooLargeError):
             raise
         except Exception as error:
             raise self._converted(participle, key, error) from error
+        if not self._backend.limits_each_request:
+            buffers = result if isinstance(result, list) else [result]
+            self._backend.limit.count_bytes(
+                sum(len(each) for each in buffers if isinstance(each, bytes | bytearray | memoryview))
+            )
+        return result
 
     def _converted(self, participle: str, key: str, error: Exception) -> Exception:
         """Return the error of an operation for one of the backend. The participle names the operation."""
@@ -359,6 +374,8 @@ class RemoteStore(Store):
         path = self._path(key)
         data = bytes(value)
         self._run("written", key, lambda: self._backend.write(path, data))
+        if not self._backend.limits_each_request:
+            self._backend.limit.count_bytes(len(data))
 
     def delete(self, key: str) -> None:
         if self.read_only:

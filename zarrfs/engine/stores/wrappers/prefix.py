@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from zarrfs.engine.stores.base import OPERATIONS, Store, check_key
+from zarrfs.engine.stores.base import OPERATIONS, RequestStatistics, Store, check_key
 from zarrfs.engine.stores.wrappers.wrapper import DelegatingStore
 
 __all__ = ["PrefixStore"]
@@ -33,6 +33,10 @@ class PrefixStore(DelegatingStore):
 
     def repeat_requests(self, count: int) -> None:
         self.store.repeat_requests(count)
+
+    @property
+    def request_statistics(self) -> RequestStatistics:
+        return self.store.request_statistics
 
     def _full_key(self, key: str) -> str:
         if self._closed:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections.abc import Callable
 from errno import EBADF
 from typing import Any, TypeVar
 
-from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.base import RequestStatistics, Store
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
 from zarrfs.errors import KeyNameError, ReadOnlyError, StoreError
 from zarrfs.logs import logger
@@ -52,9 +53,16 @@ class RetryStore(WrapperStore):
         super().__init__(store)
         store.repeat_requests(0)
         self.attempts = attempts
+        self._retries = 0
+        self._lock = threading.Lock()
         self.wait = wait
         self._sleep = sleep
         self._chance = chance
+
+    @property
+    def request_statistics(self) -> RequestStatistics:
+        found = super().request_statistics
+        return found._replace(retries=found.retries + self._retries)
 
     def _retry(self, operation: Callable[[], T]) -> T:
         for attempt in range(1, self.attempts + 1):
@@ -67,6 +75,8 @@ class RetryStore(WrapperStore):
                     raise
                 delay = retry_delay(attempt, self.wait, self._chance)
                 logger.info("%s; trying again in %.2g s (%d of %d)", error, delay, attempt, self.attempts - 1)
+                with self._lock:
+                    self._retries += 1
                 self._sleep(delay)
         raise StoreError(f"{self.url}: attempts must be at least 1, found {self.attempts}")
 

@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, Store, Usage
+from zarrfs.engine.stores.base import Buffer, ByteRange, Listing, RequestStatistics, Store, Usage
 
 __all__ = ["DelegatingStore", "ReadOnlyStore", "WrapperStore", "unwrapped"]
 
@@ -179,6 +179,10 @@ class WrapperStore(DelegatingStore):
 
     def repeat_requests(self, count: int) -> None:
         self.store.repeat_requests(count)
+
+    @property
+    def request_statistics(self) -> RequestStatistics:
+        return self.store.request_statistics
 
     def perform(self, name: str, *args: Any) -> Any:
         """Return the result of the operation ``name`` of the other store. All operations pass through this method."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from zarrfs.engine.stores.base import ByteRange, Store
+from zarrfs.engine.stores.base import ByteRange, RequestStatistics, Store
 from zarrfs.engine.stores.zip.archive import ArchiveState, ArchiveStore
 from zarrfs.engine.stores.zip.directory import Members
 from zarrfs.errors import LocationError, StoreError
@@ -56,6 +56,10 @@ class RemoteZipStore(ArchiveStore):
 
     def repeat_requests(self, count: int) -> None:
         self._store.repeat_requests(count)
+
+    @property
+    def request_statistics(self) -> RequestStatistics:
+        return self._store.request_statistics
 
     def __reduce__(self) -> tuple[object, ...]:
         return RemoteZipStore, (self._store, self._key)
