@@ -23,6 +23,7 @@ EXPORTS = [
     "ChunkDecodeError",
     "ChunkEncodeError",
     "CompatibilityWarning",
+    "ConflictError",
     "DataError",
     "DataShapeError",
     "FillValueError",

@@ -21,6 +21,7 @@
     ├── KeyNameError               (ValueError) a key or node name is not allowed, for instance because of ``..``
     ├── StoreError                 (OSError) an operation of a store failed: I/O error, permission, network
     │   ├── ReadOnlyError          (PermissionError, ValueError) a write to a store or node that is open read-only
+    │   ├── ConflictError          another writer has changed a value since it was read
     │   └── ServerError            a server cannot be reached, or does not answer as expected
     ├── IncompleteCopyError        members of a source cannot be read, or cannot be written to the destination
     └── MountError                 FUSE is not usable, or a mount cannot be created, found or removed
@@ -42,6 +43,7 @@ __all__ = [
     "ChunkDecodeError",
     "ChunkEncodeError",
     "CompatibilityWarning",
+    "ConflictError",
     "DataError",
     "DataShapeError",
     "FillValueError",
@@ -156,6 +158,10 @@ class StoreError(ZarrError, OSError):
 
 class ReadOnlyError(StoreError, PermissionError, ValueError):
     """A write to a store or node that is open read-only."""
+
+
+class ConflictError(StoreError):
+    """Another writer has changed a value since it was read. Read it again, and repeat the change."""
 
 
 class ServerError(StoreError):

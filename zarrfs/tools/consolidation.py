@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 from typing import Any, Literal
 
 from zarrfs.api.open import Location, open_group
@@ -19,7 +20,7 @@ from zarrfs.engine.formats.paths import join
 from zarrfs.engine.group.group import Group
 from zarrfs.engine.hierarchy.consolidation_warnings import equivalent_specs, forget_warnings
 from zarrfs.engine.stores.base import Store
-from zarrfs.engine.stores.locks import locked_documents
+from zarrfs.engine.stores.locks import locked_documents, repeated_after_conflicts
 from zarrfs.errors import MetadataError, NodeTypeError, UnsupportedError
 from zarrfs.logs import logger
 
@@ -78,8 +79,12 @@ def consolidate_group(group: Group) -> None:
     consolidation = formats.consolidation(group.zarr_format)
     if consolidation is None:
         raise UnsupportedError(f"{group.store.url}: format {group.zarr_format} has no consolidated metadata")
-    with locked_documents(group.store, consolidation.document_key(group.path)):
-        consolidation.write(group.store, group.path, dict(_documents(group, consolidation)))
+
+    def write() -> None:
+        with locked_documents(group.store, consolidation.document_key(group.path)):
+            consolidation.write(group.store, group.path, dict(_documents(group, consolidation)))
+
+    repeated_after_conflicts(write)
     forget_warnings(group.store, group.path)
 
 
@@ -101,21 +106,29 @@ def update_consolidated(store: Store, path: str, zarr_format: int | str) -> list
             below or consolidation.contains_root
         ):
             continue
-        # Read while the consolidated metadata are locked: of several writers, the last one writes the newest documents.
-        with locked_documents(store, consolidation.document_key(group)):
-            documents: dict[DocumentName, dict[str, Any] | None] = {}
-            for name in consolidation.names:
-                document = read_object(store, join(path, name))
-                documents[DocumentName(below, name)] = (
-                    None if document is None else consolidation.own_part(document)
-                )
-            try:
-                consolidation.update(store, group, documents)
-            except MetadataError as error:
-                logger.warning("the consolidated metadata of %s are not updated: %s", group or "/", error)
-            else:
-                updated.append(group)
+        if repeated_after_conflicts(partial(_update_group, store, group, path, below, consolidation)):
+            updated.append(group)
     return updated
+
+
+def _update_group(store: Store, group: str, path: str, below: str, consolidation: Consolidation) -> bool:
+    """Replace the documents of the node at ``path`` in the consolidated metadata of a group. Return False if these are
+    invalid.
+    """
+    # Read while the consolidated metadata are locked: of several writers, the last one writes the newest documents.
+    with locked_documents(store, consolidation.document_key(group)):
+        documents: dict[DocumentName, dict[str, Any] | None] = {}
+        for name in consolidation.names:
+            document = read_object(store, join(path, name))
+            documents[DocumentName(below, name)] = (
+                None if document is None else consolidation.own_part(document)
+            )
+        try:
+            consolidation.update(store, group, documents)
+        except MetadataError as error:
+            logger.warning("the consolidated metadata of %s are not updated: %s", group or "/", error)
+            return False
+    return True
 
 
 def _documents(

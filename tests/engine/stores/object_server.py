@@ -11,6 +11,7 @@ import re
 import socket
 import sys
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
@@ -87,6 +88,10 @@ class _Server(ThreadingHTTPServer):
 
 def etag_of(value: bytes) -> str:
     return f'"{hashlib.md5(value).hexdigest()}"'
+
+
+def generation_of(value: bytes) -> str:
+    return str(1 + zlib.crc32(value))
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -194,8 +199,11 @@ class _Handler(BaseHTTPRequestHandler):
                     or self.headers.get("x-goog-if-generation-match") == "0"
                 )
                 match = self.headers.get("If-Match")
-                if (create and present is not None) or (
-                    match is not None and (present is None or etag_of(present) != match)
+                generation = self.headers.get("x-goog-if-generation-match", "0")
+                if (
+                    (create and present is not None)
+                    or (match is not None and (present is None or etag_of(present) != match))
+                    or (generation != "0" and (present is None or generation_of(present) != generation))
                 ):
                     conflict = True
                 else:
@@ -204,7 +212,7 @@ class _Handler(BaseHTTPRequestHandler):
             if conflict:
                 self._fail(412, "PreconditionFailed")
             else:
-                self._send(200, ETag=etag_of(body), x_goog_generation="1")
+                self._send(200, ETag=etag_of(body), x_goog_generation=generation_of(body))
         elif self.command == "DELETE":
             with self.objects.lock:
                 values.pop(key, None)
@@ -219,9 +227,10 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("If-Match") not in (None, etag):
             self._fail(412, "PreconditionFailed")
             return
+        generation = generation_of(value)
         requested = self.headers.get("Range")
         if requested is None or self.objects.ignores_ranges:
-            self._send(200, value, ETag=etag)
+            self._send(200, value, ETag=etag, x_goog_generation=generation)
             return
         first, _, last = requested.removeprefix("bytes=").partition("-")
         start = int(first) if first else max(0, len(value) - int(last))
@@ -233,7 +242,8 @@ class _Handler(BaseHTTPRequestHandler):
         start = start + 4 if fault == "shift" else start
         body = value[start:stop] if fault in (None, "shift") else value[start : stop - 3]
         more = {"length": str(stop - start)} if fault == "truncated" else {}
-        self._send(206, body, ETag=etag, Content_Range=f"bytes {start}-{stop - 1}/{len(value)}", **more)
+        more |= {"ETag": etag, "x_goog_generation": generation}
+        self._send(206, body, Content_Range=f"bytes {start}-{stop - 1}/{len(value)}", **more)
         self.close_connection = fault == "truncated"
 
     def _list(self, values: dict[str, bytes], query: dict[str, list[str]]) -> None:

@@ -13,6 +13,7 @@ import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ import zarrfs
 from tests.engine.stores.object_server import ObjectServer, object_server
 from tests.engine.stores.servers import free_port
 from tests.processes import TIMEOUT, output_of
-from zarrfs.engine.stores.base import ByteRange, ValueTooLargeError
+from zarrfs.engine.stores.base import ByteRange, ValueCreatedError, ValueTooLargeError
 from zarrfs.engine.stores.remote import object_options
 from zarrfs.engine.stores.remote.object_backend import WRITTEN_PART_NBYTES, ObjectBackend
 from zarrfs.engine.stores.remote.object_errors import convert_error
@@ -31,7 +32,8 @@ from zarrfs.engine.stores.remote.object_options import ObjectLocation, Unsupport
 from zarrfs.engine.stores.remote.store import RemoteStore
 from zarrfs.engine.stores.wrappers.prefix import PrefixStore
 from zarrfs.engine.stores.zip.remote import RemoteZipStore
-from zarrfs.errors import LocationError, NodeExistsError, OptionError, ServerError, StoreError
+from zarrfs.errors import ConflictError, LocationError, NodeExistsError, OptionError, ServerError, StoreError
+from zarrfs.tools.consolidation import update_consolidated
 
 DATA = np.arange(40 * 60, dtype="u2").reshape(40, 60)
 
@@ -238,6 +240,116 @@ def test_a_value_that_is_too_large_is_not_received(server: ObjectServer) -> None
             store.get_within("k", 10)
         assert server.headers[1]["range"] == "bytes=0-10"
         assert store.get_within("k", 1000) == bytes(1000)
+
+
+# -- several writers -------------------------------------------------------------------------------------------
+
+
+def test_a_value_is_created_once(server: ObjectServer, scheme: str) -> None:
+    with open_store(server, scheme) as store:
+        store.create("k", [b"a", b"b"])
+        with pytest.raises(ValueCreatedError):
+            store.create("k", [b"c"])
+        assert store.get("k") == b"ab"
+        assert methods(server) == ["PUT", "PUT", "GET"]
+
+
+@pytest.mark.parametrize("start", [b"", b"old", None])
+def test_a_locked_value_that_another_writer_has_changed_is_not_overwritten(
+    start: bytes | None, server: ObjectServer, scheme: str
+) -> None:
+    with open_store(server, scheme) as store, open_store(server, scheme) as other:
+        if start is not None:
+            store.set("k", start)
+        with store.lock("k"):
+            assert store.get("k") == start
+            store.set("k", b"mine")
+            store.set("k", b"mine again")
+            other.set("k", b"theirs")
+            with pytest.raises(ConflictError, match="another writer has changed it since it was read"):
+                store.set("k", b"lost")
+        with store.lock("k"):
+            assert store.get_ranges("k", [ByteRange(0, 100)]) == [b"theirs"]
+            store.set("k", b"new")
+        with store.lock("k"):
+            assert store.get_ranges("k", [ByteRange(1, 1), ByteRange(-1)]) == [b"e", b"w"]
+            other.delete("k")
+            with pytest.raises(ConflictError):
+                store.set("k", b"lost")
+        assert store.get("k") is None
+
+
+@contextmanager
+def two_writers(server: ObjectServer, scheme: str) -> Iterator[tuple[RemoteStore, RemoteStore]]:
+    """Yield two stores of the same bucket. They have different URLs, so that locks of this process exclude neither."""
+    with open_store(server, scheme) as first, open_store(server, scheme) as second:
+        first._display_url, second._display_url = "one", "two"
+        yield first, second
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_two_writers_lose_no_attributes(zarr_format: Any, server: ObjectServer, scheme: str) -> None:
+    with two_writers(server, scheme) as stores, ThreadPoolExecutor(2) as threads:
+        zarrfs.create_group(stores[0], zarr_format=zarr_format).create_array("a", data=DATA)
+
+        def change(store: RemoteStore) -> None:
+            array = zarrfs.open_array(store, "a", mode="r+")
+            for number in range(4):
+                array.attrs[f"{store.url} {number}"] = number
+
+        list(threads.map(change, stores))
+        expected = {f"{store.url} {number}": number for store in stores for number in range(4)}
+        assert dict(zarrfs.open_array(stores[0], "a").attrs) == expected
+
+
+def test_two_writers_lose_no_consolidated_metadata(
+    server: ObjectServer, scheme: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with two_writers(server, scheme) as stores, ThreadPoolExecutor(2) as threads:
+        root = zarrfs.create_group(stores[0])
+        for store in stores:
+            for number in range(4):
+                root.create_array(f"{store.url}{number}", shape=4, dtype="u1")
+        zarrfs.consolidate_metadata(stores[0])
+
+        def change(store: RemoteStore) -> None:
+            for number in range(4):
+                name = f"{store.url}{number}"
+                zarrfs.open_array(store, name, mode="r+").attrs["n"] = number
+                assert update_consolidated(store, name, 3) == [""]
+
+        list(threads.map(change, stores))
+        members = zarrfs.open_group(stores[0], use_consolidated=True)
+        found = {name: array.attrs["n"] for name, array in members.arrays()}
+        assert found == {f"{store.url}{number}": number for store in stores for number in range(4)}
+    assert all("are out of date since" in record.message for record in caplog.records)
+
+
+def test_two_writers_lose_no_elements_of_a_chunk(server: ObjectServer, scheme: str) -> None:
+    with two_writers(server, scheme) as stores, ThreadPoolExecutor(2) as threads:
+        zarrfs.create_array(stores[0], shape=(32,), dtype="u1", chunks=32)
+
+        def change(store: RemoteStore, start: int) -> None:
+            array = zarrfs.open_array(store, mode="r+", cache_size=0)
+            for i in range(start, 12, 2):
+                array[i] = i + 1
+
+        list(threads.map(change, stores, (0, 1)))
+        assert zarrfs.open_array(stores[0], mode="r")[...].tolist() == [*range(1, 13), *[0] * 20]
+
+
+def test_a_server_without_conditional_writes_is_named(server: ObjectServer) -> None:
+    server.code = "NotImplemented"
+    with open_store(server) as store:
+        group = zarrfs.create_group(store)
+        server.status_for = lambda method, path: 501 if "if-match" in server.headers[-1] else None
+        with pytest.raises(StoreError, match=r"no conditional writes.*conditional_put='disabled'"):
+            group.attrs["a"] = 1
+    with open_store(server, conditional_put="disabled") as store:
+        group = zarrfs.open_group(store, mode="r+")
+        group.attrs["a"] = 1
+        store.create("k", [b"v"])
+        assert dict(zarrfs.open_group(store).attrs) == {"a": 1}
 
 
 # -- failures --------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from zarrfs.engine.hierarchy.attributes import Attributes, Change
 from zarrfs.engine.hierarchy.consolidation_warnings import warn_of_change, warn_of_difference
 from zarrfs.engine.model import ArraySpec, GroupSpec
 from zarrfs.engine.stores.base import Store, Usage
-from zarrfs.engine.stores.locks import locked_documents
+from zarrfs.engine.stores.locks import locked_documents, repeated_after_conflicts
 from zarrfs.engine.stores.wrappers.closed import ClosedStore
 from zarrfs.engine.stores.wrappers.synchronizers import SynchronizedStore, Synchronizer
 from zarrfs.errors import (
@@ -303,6 +303,9 @@ class StoredNode(Generic[Spec]):
 
     def _save_attributes(self, change: Change) -> None:
         self._check_writable("changing attributes")
+        repeated_after_conflicts(lambda: self._save_attributes_once(change))
+
+    def _save_attributes_once(self, change: Change) -> None:
         with self._locked_metadata("changing attributes", self._document_keys()[-1]), self._spec_lock:
             self.refresh()
             values = change(dict(self._spec.attributes))

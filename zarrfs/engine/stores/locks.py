@@ -9,16 +9,28 @@ from __future__ import annotations
 
 import fcntl
 import os
+import random
 import stat
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from zarrfs.engine.stores.base import Store
-from zarrfs.errors import StoreError
+from zarrfs.errors import ConflictError, StoreError
 
-__all__ = ["locked_directory", "locked_documents", "locked_file"]
+__all__ = ["locked_directory", "locked_documents", "locked_file", "repeated_after_conflicts"]
+
+T = TypeVar("T")
+
+MAX_CONFLICTS = 50
+"""How often a change is repeated because another writer was faster."""
+
+CONFLICT_SECONDS = 0.005
+MAX_CONFLICT_SECONDS = 0.5
+"""The first delay before a change is repeated, and the longest one. Writers that meet do not meet again then."""
 
 MAX_LOCK_ATTEMPTS = 1000
 """How often a file is locked again because it was replaced. Where files have no constant inode number, each attempt
@@ -50,6 +62,20 @@ def locked_documents(store: Store, *keys: str) -> Iterator[None]:
                 document_lock = _document_locks.setdefault(f"{store.url}/{key}", threading.RLock())
             locks.enter_context(document_lock)
         yield
+
+
+def repeated_after_conflicts(change: Callable[[], T]) -> T:
+    """Return the result of ``change()``, which reads values, changes and writes them while it holds their locks.
+
+    Object stores cannot exclude other writers. If one of them was faster, ``change`` has written nothing and is called
+    again. Raises ConflictError after ``MAX_CONFLICTS`` attempts.
+    """
+    for attempt in range(MAX_CONFLICTS - 1):
+        try:
+            return change()
+        except ConflictError:
+            time.sleep(random.random() * min(MAX_CONFLICT_SECONDS, CONFLICT_SECONDS * 2**attempt))
+    return change()
 
 
 class _DirectoryLock:

@@ -33,7 +33,8 @@ from zarrfs.engine.parallel import CORES, for_each, limit_threads
 from zarrfs.engine.read.reading import read_region
 from zarrfs.engine.read_limits import MIN_PARALLEL_COMPRESSED_NBYTES, MIN_PARALLEL_UNCOMPRESSED_NBYTES
 from zarrfs.engine.stores.base import ValueCreatedError, ValueTooLargeError
-from zarrfs.errors import ChunkDecodeError, import_failure
+from zarrfs.engine.stores.locks import repeated_after_conflicts
+from zarrfs.errors import ChunkDecodeError, ConflictError, import_failure
 
 __all__ = [
     "Parts",
@@ -122,21 +123,23 @@ def clear_regions(
 
 def replace_chunk(storage: ArrayContext, coords: tuple[int, ...], encode: Callable[[], Parts | None]) -> None:
     """Replace a chunk by what ``encode`` returns, which may read it; None deletes it. No other writer changes it
-    meanwhile. ``encode`` is called again if another process has created the chunk.
+    meanwhile. ``encode`` is called again if another process has created the chunk, or changed it on a server.
 
     Raises ChunkEncodeError for a CodecError of ``encode``, and StoreError.
     """
     key = storage.key(coords)
+
+    def replace_once() -> None:
+        try:
+            with storage.store.lock(key) as is_missing:
+                _store_chunk(storage, coords, key, encode(), bool(is_missing))
+        except ValueCreatedError as error:
+            raise ConflictError(f"{error} was created again and again by other processes") from error
+        except CodecError as error:
+            raise storage.encode_error(coords, error) from error
+
     with storage.lock(coords):
-        while True:
-            try:
-                with storage.store.lock(key) as is_missing:
-                    _store_chunk(storage, coords, key, encode(), bool(is_missing))
-                    return
-            except ValueCreatedError:
-                continue
-            except CodecError as error:
-                raise storage.encode_error(coords, error) from error
+        repeated_after_conflicts(replace_once)
 
 
 def _encoded(

@@ -30,6 +30,7 @@ __all__ = [
     "Entry",
     "FileSystemBackend",
     "ShortReadError",
+    "Version",
     "check_length",
     "gather",
     "of_one_version",
@@ -63,6 +64,13 @@ class Entry(NamedTuple):
     size: int
 
 
+class Version(NamedTuple):
+    """What identifies the version of a value for a server: its ETag, and what Google calls its generation."""
+
+    e_tag: str | None
+    generation: str | None
+
+
 class ShortReadError(Exception):
     """A server has sent fewer bytes than the value has according to its size."""
 
@@ -77,7 +85,7 @@ def check_length(start: int, expected: int, found: int) -> None:
 
 
 class ChangedValueError(Exception):
-    """A value was replaced while its parts were read."""
+    """A value was replaced while its parts were read, or between the read and the write of a change."""
 
 
 async def gather(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
@@ -275,6 +283,23 @@ class Backend(ABC):
     @abstractmethod
     def write(self, path: str, data: bytes) -> None:
         """Store a value atomically."""
+
+    # A backend with conditional writes has these three methods.
+
+    compares_versions = False
+    """Whether ``write_compared`` is supported."""
+
+    def read_compared(self, path: str, stop: int | None) -> tuple[Buffer | None, Version | None]:
+        """Return a value up to the byte ``stop``, and its version for ``write_compared``. Both are None if it is
+        missing.
+        """
+        raise NotImplementedError
+
+    def write_compared(self, path: str, data: bytes, version: Version | None) -> Version:
+        """Store a value atomically if it still has this version, or is still missing (None), and return its new
+        version. Otherwise raise ChangedValueError.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def delete(self, path: str) -> None:

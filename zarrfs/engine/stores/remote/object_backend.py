@@ -22,7 +22,9 @@ from zarrfs.engine.stores.base import Buffer, ByteRange, ValueTooLargeError
 from zarrfs.engine.stores.remote.backend import (
     MAX_UNDIVIDED_NBYTES,
     Backend,
+    ChangedValueError,
     Entry,
+    Version,
     check_length,
     gather,
     of_one_version,
@@ -71,6 +73,11 @@ REGION_SECONDS = 10.0
 
 CALLBACK_SECONDS = 5.0
 """The maximum time for which the end of the program waits for threads that pass results to Python."""
+
+UNCONDITIONAL = (
+    "the server has no conditional writes, which keep the changes of several writers; if nobody else writes, open it "
+    "with the storage option conditional_put='disabled'"
+)
 
 RETRY_SECONDS = 0.1
 """The first delay before a request is repeated."""
@@ -176,6 +183,7 @@ class ObjectBackend(Backend):
         super().__init__(location.prefix, url, location._replace(prefix=""))
         self._location = location
         self.max_repetitions = location.max_retries
+        self.compares_versions = location.compares_versions
         self._repeat_seconds = max(dict(location.client)["read_timeout"], 1.0)
         self._api = import_library("obstore")
         fsspec_asyn = import_library("fsspec.asyn")
@@ -540,6 +548,52 @@ class ObjectBackend(Backend):
             ),
             is_reserved=True,
         )
+
+    def read_compared(self, path: str, stop: int | None) -> tuple[Buffer | None, Version | None]:
+        return self._none_if_missing(lambda: self._run(self._request_compared, path, stop)) or (None, None)
+
+    async def _request_compared(self, path: str, stop: int | None) -> tuple[Buffer, Version]:
+        async def fetch(client: Any, *, whole: bool = False) -> tuple[Buffer, Version]:
+            options = {} if whole else {"range": (0, RANGE_END if stop is None else stop)}
+            response = await self._api.get_async(client, path, options=options)
+            value = memoryview(await response.bytes_async())
+            check_length(0, response.range[1] - response.range[0], len(value))
+            return value, Version(response.meta.get("e_tag"), response.meta.get("version"))
+
+        try:
+            return await self._send(fetch)
+        except RequestError as error:
+            # An empty value has no range.
+            if error.status != EMPTY_STATUS and not error.ignored_range:
+                raise
+        return await self._send(partial(fetch, whole=True))
+
+    def write_compared(self, path: str, data: bytes, version: Version | None) -> Version:
+        self._check_may_write()
+        return self._run(self._put_compared, path, data, version)
+
+    async def _put_compared(self, path: str, data: bytes, version: Version | None) -> Version:
+        errors = import_library("obstore.exceptions")
+        mode: Any = "create"
+        if version is not None:
+            parts = {"e_tag": version.e_tag, "version": version.generation}
+            mode = {name: value for name, value in parts.items() if value is not None}
+
+        async def put(client: Any) -> Any:
+            try:
+                return await self._api.put_async(client, path, data, mode=mode, use_multipart=False)
+            except (errors.AlreadyExistsError, errors.PreconditionError):
+                raise ChangedValueError from None
+            except errors.NotSupportedError as error:
+                raise RequestError(f"{UNCONDITIONAL}: {error}") from None
+
+        try:
+            found = await self._send(put, nbytes=len(data))
+        except RequestError as error:
+            if error.status == 501 or error.error_code == "NotImplemented":
+                raise RequestError(f"{UNCONDITIONAL} ({error})", status=error.status) from None
+            raise
+        return Version(found.get("e_tag"), found.get("version"))
 
     def delete(self, path: str) -> None:
         self._check_may_write()

@@ -76,7 +76,8 @@ class ObjectLocation(NamedTuple):
     """A bucket and the settings of its client.
 
     ``config`` are the settings of obstore, and ``client`` those of its HTTP client. ``credentials`` is what a
-    credential provider returns, or None. All values are hashable, since clients are shared between equal locations.
+    credential provider returns, or None. ``compares_versions`` is whether conditional writes are used.
+    All values are hashable, since clients are shared between equal locations.
     """
 
     service: str
@@ -86,6 +87,7 @@ class ObjectLocation(NamedTuple):
     client: tuple[tuple[str, Any], ...]
     credentials: tuple[tuple[str, str | None], ...] | None
     max_retries: int
+    compares_versions: bool = True
 
 
 class _Options:
@@ -158,6 +160,11 @@ def object_location(url: str, options: Mapping[str, Any]) -> ObjectLocation:
         nested = options.get(name)
         flat.update(nested if isinstance(nested, Mapping) else {})
     left = _Options(flat)
+    conditional = left.take("conditional_put", str)
+    if conditional not in (None, "etag", "disabled"):
+        raise OptionError(
+            f"the storage option 'conditional_put' must be 'etag' or 'disabled', found {conditional!r}"
+        )
     container = TRANSLATORS[service](left, host)
     left.finish()
     return ObjectLocation(
@@ -168,6 +175,7 @@ def object_location(url: str, options: Mapping[str, Any]) -> ObjectLocation:
         tuple(sorted(left.client.items())),
         None if left.credentials is None else tuple(sorted(left.credentials.items())),
         left.max_retries,
+        conditional != "disabled",
     )
 
 

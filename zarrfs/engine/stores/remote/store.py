@@ -27,9 +27,10 @@ from zarrfs.engine.stores.base import (
     RequestStatistics,
     Store,
     Usage,
+    ValueCreatedError,
     ValueTooLargeError,
 )
-from zarrfs.engine.stores.remote.backend import Backend, Entry
+from zarrfs.engine.stores.remote.backend import Backend, ChangedValueError, Entry, Version
 from zarrfs.engine.stores.remote.backends import is_remote_url, make_backend
 from zarrfs.engine.stores.remote.file_systems import open_file_system, raise_for_options
 from zarrfs.engine.stores.remote.object_backend import open_object_backend
@@ -47,7 +48,7 @@ from zarrfs.engine.stores.remote.protocols import copy_options, redact_url
 from zarrfs.engine.stores.remote.references import ReferencePolicy, with_absolute_path
 from zarrfs.engine.stores.remote.request_limit import MAX_REQUESTS
 from zarrfs.engine.stores.temporary_files import TEMPORARY_PREFIX
-from zarrfs.errors import LocationError, ReadOnlyError, ServerError, StoreError
+from zarrfs.errors import ConflictError, LocationError, ReadOnlyError, ServerError, StoreError
 from zarrfs.logs import logger
 
 __all__ = ["RemoteStore"]
@@ -65,6 +66,17 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
+
+
+class _Compared:
+    """A value that is locked. ``depth`` is how often, and ``version`` that which was read first (None: missing), and
+    later the one that was written.
+    """
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.is_read = False
+        self.version: Version | None = None
 
 
 class RemoteStore(Store):
@@ -90,6 +102,8 @@ class RemoteStore(Store):
         self.allow_external = allow_external
         self._original_url, self._storage_options = with_absolute_path(url), copy_options(storage_options)
         self._display_url = redact_url(url)
+        self._compared: dict[str, _Compared] = {}
+        self._compared_lock = threading.Lock()
         self._open_backend()
         self.read_only = read_only or not self._backend.writable
         self.listable = self._backend.listable
@@ -193,6 +207,10 @@ class RemoteStore(Store):
                 result = operation(permitted)
         except (StoreError, ValueTooLargeError):
             raise
+        except ChangedValueError as error:
+            if participle == "written":
+                raise
+            raise self._converted(participle, key, error) from error
         except Exception as error:
             raise self._converted(participle, key, error) from error
         if not self._backend.limits_each_request:
@@ -221,7 +239,21 @@ class RemoteStore(Store):
 
     def get_within(self, key: str, max_nbytes: int | None) -> Buffer | None:
         path = self._path(key)
+        compared = self._compared.get(key) if self._compared else None
+        if compared is not None and not compared.is_read:
+            stop = None if max_nbytes is None else max_nbytes + 1
+            value = self._read_compared(key, path, compared, stop)
+            if value is not None and max_nbytes is not None and len(value) > max_nbytes:
+                raise ValueTooLargeError(len(value), max_nbytes)
+            return value
         return self._run("read", key, lambda: self._backend.read(path, max_nbytes))
+
+    def _read_compared(self, key: str, path: str, compared: _Compared, stop: int | None) -> Buffer | None:
+        """Return a locked value up to a byte, and note its version."""
+        value, version = self._run("read", key, lambda: self._backend.read_compared(path, stop))
+        if not compared.is_read:
+            compared.version, compared.is_read = version, True
+        return value
 
     @contextmanager
     def _prefetch(
@@ -256,6 +288,13 @@ class RemoteStore(Store):
         path = self._path(key)
         if not ranges:
             return None if self.size(key) is None else []
+        compared = self._compared.get(key) if self._compared else None
+        if compared is not None and not compared.is_read:
+            start, length = ranges[0]
+            is_beginning = len(ranges) == 1 and start == 0 and length
+            value = self._read_compared(key, path, compared, length if is_beginning else 1)
+            if value is None or is_beginning:
+                return None if value is None else [value]
         return self._run_several(
             "read",
             key,
@@ -373,9 +412,54 @@ class RemoteStore(Store):
             raise self._read_only_error(f"writing {key!r}")
         path = self._path(key)
         data = bytes(value)
+        compared = self._compared.get(key) if self._compared else None
+        if compared is not None and compared.is_read:
+            try:
+                compared.version = self._write_compared(key, path, data, compared.version)
+            except ChangedValueError:
+                raise ConflictError(
+                    f"{self._display_url}/{key} is not written: another writer has changed it since it was read; read "
+                    "it again, and repeat the change"
+                ) from None
+            return
         self._run("written", key, lambda: self._backend.write(path, data))
         if not self._backend.limits_each_request:
             self._backend.limit.count_bytes(len(data))
+
+    def _write_compared(self, key: str, path: str, data: bytes, version: Version | None) -> Version:
+        return self._run("written", key, lambda: self._backend.write_compared(path, data, version))
+
+    def create(self, key: str, parts: Sequence[Buffer]) -> None:
+        if self.read_only:
+            raise self._read_only_error(f"writing {key!r}")
+        if not self._backend.compares_versions:
+            super().create(key, parts)
+            return
+        try:
+            self._write_compared(key, self._path(key), b"".join(parts), None)
+        except ChangedValueError:
+            raise ValueCreatedError(f"{self.url}/{key}") from None
+
+    @contextmanager
+    def lock(self, key: str) -> Iterator[None]:
+        """Compare the versions of a value that is read and then written, if the server has conditional writes.
+
+        Other processes are not excluded, but what they have written is not overwritten: ``set`` raises ConflictError if
+        the value is no longer the one that was read first while the lock is held.
+        """
+        if self.read_only or not self._backend.compares_versions:
+            yield
+            return
+        with self._compared_lock:
+            compared = self._compared.setdefault(key, _Compared())
+            compared.depth += 1
+        try:
+            yield
+        finally:
+            with self._compared_lock:
+                compared.depth -= 1
+                if not compared.depth:
+                    del self._compared[key]
 
     def delete(self, key: str) -> None:
         if self.read_only:

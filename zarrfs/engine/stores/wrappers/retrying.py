@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 
 from zarrfs.engine.stores.base import RequestStatistics, Store
 from zarrfs.engine.stores.wrappers.wrapper import WrapperStore
-from zarrfs.errors import KeyNameError, ReadOnlyError, StoreError
+from zarrfs.errors import ConflictError, KeyNameError, ReadOnlyError, StoreError
 from zarrfs.logs import logger
 
 __all__ = ["RetryStore", "retry_delay"]
 
 T = TypeVar("T")
 
-NOT_RETRIED_ERRORS = (KeyNameError, ReadOnlyError)
+NOT_RETRIED_ERRORS = (ConflictError, KeyNameError, ReadOnlyError)
 NOT_RETRIED = ("is_irregular", "lock", "missing_container", "flush", "clean")
 """Operations that concern files of this machine, or of which a failure has a cause that remains."""
 
