@@ -239,6 +239,18 @@ def requested(store: WaitingStore, kind: str) -> int:
 
 
 @pytest.mark.parametrize("cache_size", [0, 1 << 30])
+def test_a_plane_of_blosc_chunks_with_latency_takes_one_request_for_each(cache_size: int) -> None:
+    """Parts of a Blosc buffer would take three requests, one after the other."""
+    store = WaitingStore()
+    data = np.random.default_rng(2).integers(0, 60000, (64, 64, 512), "u2")
+    zarrfs.create_array(store, data=data, chunks=(64, 64, 128), compressors=zarrfs.codecs.BloscCodec())
+    array = zarrfs.open_array(store, mode="r", cache_size=cache_size)
+    store.barrier = threading.Barrier(4)
+    assert np.array_equal(array[5], data[5])
+    assert len(store.requests) == 4
+
+
+@pytest.mark.parametrize("cache_size", [0, 1 << 30])
 def test_64_chunks_with_latency_take_two_round_trips(cache_size: int) -> None:
     store = WaitingStore()
     data = np.arange(32**3, dtype="u2").reshape(32, 32, 32)

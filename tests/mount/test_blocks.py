@@ -835,3 +835,24 @@ def test_a_block_that_another_thread_adds_between_the_steps_of_a_request_is_used
     assert pool.get(request("other", MIB)) is not None
     assert "key" not in pool
     pool.close()
+
+
+@pytest.mark.parametrize("distance", [32, 128, 256])
+def test_short_reads_at_short_distances_are_strided(distance: int) -> None:
+    """Rows of a plane of a small array: they are closer to each other than reads that arrive in another order."""
+    pattern = AccessPattern()
+    found = {pattern.record(MIB + number * distance * KIB, 4 * KIB) for number in range(200)}
+    assert found == {Pattern.RANDOM, Pattern.STRIDED}
+    assert pattern.stride == distance * KIB
+
+
+def test_the_next_block_is_read_ahead_after_a_part_of_a_large_block() -> None:
+    pattern = AccessPattern()
+    for number in range(16):
+        assert not pattern.is_long(8 * MIB)
+        pattern.record(number * 64 * KIB, 64 * KIB)
+    assert pattern.is_long(8 * MIB)
+    assert not pattern.is_long(64 * MIB)
+    for number in range(16, 64):
+        pattern.record(number * 64 * KIB, 64 * KIB)
+    assert pattern.is_long(64 * MIB)

@@ -162,7 +162,9 @@ class ReadPlan:
         if chain.sharded:
             return ChunkRequest.PARTS
         _, region, _, _, whole = chunk
-        is_partial = chain.compressed and chain.prefers_partial(region)
+        is_partial = chain.compressed and chain.prefers_partial(
+            region, high_latency=self.storage.store.is_remote
+        )
         if is_partial and not whole:
             return ChunkRequest.PARTS
         if self.may_be_cached or (self.may_cache_whole if whole else self.may_cache_parts):
@@ -336,7 +338,9 @@ def _prefetched(plan: ReadPlan) -> Sequence[tuple[int, ...]]:
     for chunk in plan.chunks:
         region = chunk.chunk_region
         chain = storage.pipeline_of(chunk.chunk_coords).chain
-        is_whole = chain.is_whole(region) or (chain.compressed and not chain.prefers_partial(region))
+        is_whole = chain.is_whole(region) or (
+            chain.compressed and not chain.prefers_partial(region, high_latency=True)
+        )
         if not is_whole or plan.request(chunk, chain) is ChunkRequest.PARTS:
             return ()
         coords.append(chunk.chunk_coords)
@@ -359,8 +363,11 @@ def cache_on_next_read(storage: ArrayContext, selection: OrthogonalSelection) ->
             storage.cache.record_reads(keys)
 
 
-def choose_method(chain: CodecChain, region: Region, entry: CacheEntry | None) -> ChunkMethod:
-    """Return how to obtain a region of a chunk (or inner chunk) that is not cached.
+def choose_method(
+    chain: CodecChain, region: Region, entry: CacheEntry | None, *, high_latency: bool = False
+) -> ChunkMethod:
+    """Return how to obtain a region of a chunk (or inner chunk) that is not cached. ``high_latency`` is whether each
+    request takes a network round trip.
 
     ``entry`` is the cache entry of the chunk, or None where the cache is not used. If a part of the chunk is decoded
     that may be cached later, this is recorded.
@@ -368,7 +375,7 @@ def choose_method(chain: CodecChain, region: Region, entry: CacheEntry | None) -
     may_cache = entry is not None and entry.may_cache
     if chain.is_whole(region):
         return ChunkMethod.CACHE if may_cache else ChunkMethod.WHOLE
-    is_partial = chain.prefers_partial(region)
+    is_partial = chain.prefers_partial(region, high_latency=high_latency)
     if is_partial and not chain.compressed:
         return ChunkMethod.PARTIAL
     if entry is not None and may_cache:
@@ -376,7 +383,7 @@ def choose_method(chain: CodecChain, region: Region, entry: CacheEntry | None) -
         if is_due and not (is_partial and chain.must_decode_parts):
             return ChunkMethod.CACHE
         if chain.compressed:
-            entry.record_read(decoded_fraction(chain, region))
+            entry.record_read(decoded_fraction(chain, region) if is_partial else 1.0)
     return ChunkMethod.PARTIAL if is_partial else ChunkMethod.WHOLE
 
 

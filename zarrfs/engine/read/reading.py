@@ -327,7 +327,7 @@ def _decode_region(
 ) -> bool:
     """Decode a region of one chunk that is not sharded and not cached, as ``read_region`` does."""
     chain, decoder = codecs.chain, codecs.decoder
-    method = choose_method(chain, region, entry)
+    method = choose_method(chain, region, entry, high_latency=source.high_latency)
     if method is ChunkMethod.PARTIAL:
         return decoder.decode_region(source, region, out)
     if method is ChunkMethod.CACHE and entry is not None:

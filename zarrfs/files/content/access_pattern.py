@@ -16,13 +16,16 @@ ask for less, and the kernel then reads less ahead.
 """
 
 MIN_READ_AHEAD_NBYTES = 1 << 20
-"""After this many bytes of consecutive reads the next block is read ahead. The kernel itself reads some 100 KiB
+MIN_READ_AHEAD_FRACTION = 1 / 16
+"""After this many bytes of consecutive reads, and this part of a block, the next block is read ahead. One plane of a
+large block does not need the next one. The kernel itself reads some 100 KiB
 ahead, also for a program that reads a few pages.
 """
 
 REORDERING_WINDOW = 256 << 10
 """The kernel sends the requests of its read-ahead at the same time, and they may arrive in another order. A read
-that starts within this distance of the end of the preceding reads is their continuation.
+that starts within this distance of the end of the preceding reads is their continuation, if the reads cover at least
+half of their range. Otherwise they are at a short distance from each other, as rows of a plane.
 """
 
 PAGE_NBYTES = 4096
@@ -66,11 +69,13 @@ class AccessPattern:
         with self._lock:
             is_first, self._is_first = self._is_first, False
             if is_first and offset <= REORDERING_WINDOW and size >= MIN_FIRST_NBYTES:
-                self._run, self._end = size, offset + size
+                self._run, self._run_start, self._end = size, offset, offset + size
                 return Pattern.SEQUENTIAL
-            if abs(offset - self._end) <= REORDERING_WINDOW:
+            end = max(self._end, offset + size)
+            is_dense = 2 * (self._run + size) >= end - min(self._run_start, offset)
+            if is_dense and abs(offset - self._end) <= REORDERING_WINDOW:
                 self._run += size
-                self._end = max(self._end, offset + size)
+                self._end = end
                 if self._run >= MIN_SEQUENTIAL_NBYTES:
                     self._equal_strides = 0
                     return Pattern.SEQUENTIAL
@@ -85,7 +90,6 @@ class AccessPattern:
                 self._end = offset + size
             return Pattern.STRIDED if self._equal_strides >= MIN_EQUAL_STRIDES else Pattern.RANDOM
 
-    @property
-    def is_long(self) -> bool:
-        """Whether a sequential access is so long that it probably continues."""
-        return self._run >= MIN_READ_AHEAD_NBYTES
+    def is_long(self, block_nbytes: int) -> bool:
+        """Return whether a sequential access is so long that it probably continues to the end of a block."""
+        return self._run >= max(MIN_READ_AHEAD_NBYTES, MIN_READ_AHEAD_FRACTION * block_nbytes)

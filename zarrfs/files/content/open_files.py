@@ -118,7 +118,6 @@ class OpenFile:
     def _read_stream(self, segment: StreamSegment, start: int, size: int, pattern: Pattern) -> Bytes:
         blocks = segment.blocks(self._pool)
         if pattern is not Pattern.STRIDED:
-            return blocks.read(
-                start, size, sequential=pattern is Pattern.SEQUENTIAL, read_ahead=self._pattern.is_long
-            )
+            read_ahead = self._pattern.is_long(blocks.grid.block)
+            return blocks.read(start, size, sequential=pattern is Pattern.SEQUENTIAL, read_ahead=read_ahead)
         return blocks.read_strided(start, size, self._pattern.stride, self._pattern.run_nbytes)

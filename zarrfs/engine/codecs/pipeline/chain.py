@@ -25,7 +25,7 @@ from zarrfs.engine.codecs.base import (
     Region,
 )
 from zarrfs.engine.codecs.limits import intermediate_limit
-from zarrfs.engine.read_limits import MAX_WHOLE_NBYTES, PYTHON_DECODING
+from zarrfs.engine.read_limits import MAX_REMOTE_WHOLE_NBYTES, MAX_WHOLE_NBYTES, PYTHON_DECODING
 from zarrfs.engine.stores.base import ValueTooLargeError
 from zarrfs.errors import MetadataError, StoreError, ZarrError
 
@@ -168,14 +168,20 @@ class CodecChain:
         """Whether chunks are too large to be decoded whole, even if they are read repeatedly."""
         return self.supports_partial and (self.nbytes or 0) > MAX_WHOLE_NBYTES
 
-    def prefers_partial(self, region: Region) -> bool:
-        """Return whether decoding only the region costs less than decoding the whole chunk."""
+    def prefers_partial(self, region: Region, *, high_latency: bool = False) -> bool:
+        """Return whether decoding only the region costs less than decoding the whole chunk.
+
+        With ``high_latency`` each of the requests for parts of a compressed chunk, which follow each other, costs as
+        much as several hundred kilobytes.
+        """
         nbytes = self.nbytes
         if not self.supports_partial or nbytes is None or nbytes < PYTHON_DECODING.min_nbytes:
             return False
         if not self.compressed or nbytes > MAX_WHOLE_NBYTES:
             return True
         limits = PYTHON_DECODING
+        if high_latency and nbytes <= MAX_REMOTE_WHOLE_NBYTES:
+            return False
         return nbytes >= limits.min_compressed_nbytes and self.span(region) <= limits.max_fraction * nbytes
 
     def encoded_region(self, region: Region) -> Region | None:
