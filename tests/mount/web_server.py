@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import threading
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -50,7 +52,8 @@ class FaultyWebServer:
         self._lock = threading.Lock()
         handler = type("Handler", (_Handler,), {"owner": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
+        self._server.daemon_threads = False
+        self._connections: set[socket.socket] = set()
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
         self._thread.start()
@@ -80,8 +83,13 @@ class FaultyWebServer:
             return fault, self.resumed
 
     def close(self) -> None:
+        """Stop the server and end its connections, which clients keep open."""
         self.resume()
         self._server.shutdown()
+        with self._lock:
+            for connection in self._connections:
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         self._server.server_close()
 
@@ -89,6 +97,17 @@ class FaultyWebServer:
 class _Handler(BaseHTTPRequestHandler):
     owner: FaultyWebServer
     protocol_version = "HTTP/1.1"
+
+    def setup(self) -> None:
+        super().setup()
+        with self.owner._lock:
+            self.owner._connections.add(self.connection)
+
+    def finish(self) -> None:
+        with self.owner._lock:
+            self.owner._connections.discard(self.connection)
+        with suppress(OSError):
+            super().finish()
 
     def do_GET(self) -> None:
         self._respond(is_head=False)
