@@ -317,10 +317,21 @@ def test_metadata_of_a_later_draft_are_reported() -> None:
     assert any("draft later than OME-NGFF 0.6" in problem for problem in dataset.problems)
 
 
-def test_a_scene_is_reported() -> None:
-    scene = {"coordinateTransformations": []}
+def test_a_scene_lists_its_images() -> None:
+    edges = [
+        {"type": "identity", "input": {"path": f"./{path}", "name": "physical"}, "output": {"name": "world"}}
+        for path in ("b", "a/c", "../outside", "b")
+    ]
+    scene = {"coordinateTransformations": [*edges, 7], "coordinateSystems": []}
     dataset = describe(FakeGroup({"ome": {"version": "0.6rc0", "scene": scene}}))
-    assert any("it is a scene" in problem for problem in dataset.problems)
+    assert dataset.kind == "scene"
+    assert [entry.path for entry in dataset.images] == ["b", "a/c"]
+
+
+def test_a_scene_without_images_is_reported() -> None:
+    dataset = describe(FakeGroup({"ome": {"version": "0.6rc0", "scene": {"coordinateTransformations": []}}}))
+    assert not dataset.images
+    assert any("list no image" in problem for problem in dataset.problems)
 
 
 def test_a_transformation_that_is_not_applied_is_reported_with_the_image() -> None:

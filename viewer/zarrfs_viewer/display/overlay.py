@@ -41,6 +41,8 @@ def _coincide(front: Image, other: Image, front_axis: int, axis: int) -> bool:
     """Return whether pixels are matched by index: the lengths are equal, and one image declares no scale."""
     if front is other:
         return True
+    if front.is_placed and other.is_placed:
+        return False
     first, second = front.levels[0], other.levels[0]
     identity = (1.0, 0.0)
     first_transform = (first.scale[front_axis], first.translation[front_axis])

@@ -12,8 +12,9 @@ from typing import Any, Literal
 
 import zarrfs
 from zarrfs.errors import NodeNotFoundError, StoreError, UnsupportedError, ZarrError
-from zarrfs.ngff import Ngff, Plate, load
+from zarrfs.ngff import Ngff, Plate, SystemReference, load
 from zarrfs.ngff.members import member_names
+from zarrfs_viewer.images.coordinates import Coordinates, load_coordinates, scene_paths
 from zarrfs_viewer.images.image import Image, ImageEntry, ImageLevel
 from zarrfs_viewer.images.n5_pyramid import image_metadata
 from zarrfs_viewer.images.open_image import image_from_array, image_from_multiscales, is_among_labels
@@ -36,7 +37,9 @@ __all__ = [
     "open_dataset",
 ]
 
-DatasetKind = Literal["image", "labels", "plate", "well", "series", "group", "array", "undisplayable"]
+DatasetKind = Literal[
+    "image", "labels", "plate", "well", "series", "scene", "group", "array", "undisplayable"
+]
 
 MAX_MEMBERS_INSPECTED = 64
 """At most this number of members of a group without OME-NGFF metadata is examined for images."""
@@ -54,9 +57,10 @@ class Field:
 class Dataset:
     """The contents of a location.
 
-    ``node`` is the Array or Group. ``images`` has one entry for an image, several for a series or a well, and
+    ``node`` is the Array or Group. ``images`` has one entry for an image, several for a series, a well or a scene, and
     none for a plate; the images of a plate are listed by ``fields``. ``problems`` are sentences that state what
-    cannot be displayed and why. ``attributes`` are set for every kind.
+    cannot be displayed and why. ``attributes`` are set for every kind. ``coordinates`` are the coordinate systems if
+    there are several, and ``system`` is the one in which images are opened, by default the first one.
     """
 
     location: str
@@ -69,18 +73,26 @@ class Dataset:
     version: str | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    coordinates: Coordinates | None = None
+    system: SystemReference | None = None
+
+    @property
+    def shown_system(self) -> SystemReference | None:
+        """The coordinate system in which images are opened; None if there is nothing to choose."""
+        return self.system if self.coordinates is None or self.system is not None else self.coordinates.shown
 
     @property
     def is_array(self) -> bool:
         """Whether the location is an array, and not a group."""
         return hasattr(self.node, "dtype")
 
-    def open_image(self, path: str | None = None, as_labels: bool = False) -> Image:
-        """Open the image of an entry, by default of the first one. Blocks. Raises ZarrError.
+    def open_image(self, path: str | None = None, as_labels: bool = False, is_layer: bool = False) -> Image:
+        """Open the image of an entry, by default of the first one, in the coordinate system ``shown_system``. Blocks.
+        Raises ZarrError.
 
         ``path`` can be any path below the dataset of an array, a multiscale image or a label image. ``PATH#2``
         is the third multiscale image of a group. Integers are a label image if ``as_labels`` is set, and below a
-        group ``labels`` or with this name.
+        group ``labels`` or with this name. With ``is_layer`` an image that is resampled has additional finer levels.
         """
         if path is None:
             if not self.images:
@@ -99,7 +111,10 @@ class Dataset:
             raise NodeNotFoundError(
                 f"{self.location}: {path or 'the group'!r} has no image: {_no_image_reason(ngff, node)}"
             )
-        return image_from_multiscales(node, ngff, index, name, path, as_labels)
+        image = image_from_multiscales(node, ngff, index, name, path, as_labels)
+        if self.coordinates is None:
+            return image
+        return self.coordinates.placed(image, path, self.shown_system, is_layer)
 
     def open_labels(
         self, image: Image, on_problem: Callable[[str], object] | None = None
@@ -156,6 +171,9 @@ def describe(node: Any, location: str = "", path: str = "") -> Dataset:
     elif ngff.multiscales:
         kind = "labels" if ngff.image_label is not None else "image"
         images = _multiscale_entries(ngff, name, "")
+    elif ngff.scene is not None:
+        kind = "scene"
+        images = tuple(ImageEntry(path, path) for path in scene_paths(node.attrs))
     elif ngff.well is not None:
         kind = "well"
         images = tuple(ImageEntry(f"Field {image.path}", image.path) for image in ngff.well.images)
@@ -171,13 +189,22 @@ def describe(node: Any, location: str = "", path: str = "") -> Dataset:
             f"it uses {', '.join(ngff.draft)} of a draft later than OME-NGFF 0.6: "
             "only the parts that 0.6 defines are displayed"
         )
-    if ngff.scene is not None:
-        problems.append("it is a scene: each image is displayed alone, without its position in the scene")
+    coordinates = None if kind == "plate" else load_coordinates(node, ngff)
     if kind != "plate" and not images:
         kind = "undisplayable" if ngff else "group"
         problems.append(_no_image_reason(ngff, node))
     return Dataset(
-        location, path, kind, name, node, images, ngff.plate, ngff.version, dict(node.attrs), tuple(problems)
+        location,
+        path,
+        kind,
+        name,
+        node,
+        images,
+        ngff.plate,
+        ngff.version,
+        dict(node.attrs),
+        tuple(problems),
+        coordinates,
     )
 
 

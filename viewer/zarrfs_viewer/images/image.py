@@ -71,7 +71,8 @@ class Image:
     set if the samples along an axis are drawn as RGB(A). ``channels`` are the initial settings; ``limits`` is
     None where auto-contrast sets them. ``labels`` lists the label images. ``notes`` describes problems of the
     metadata that were corrected. ``packing`` is set if the values are stored in packed form; all values are
-    unpacked. ``value_unit`` is the unit of the values, or None.
+    unpacked. ``value_unit`` is the unit of the values, or None. ``is_placed`` means that the positions are those of a
+    coordinate system that was chosen, so that pixels of two such images are never matched by their indices.
     """
 
     uid: int
@@ -90,6 +91,7 @@ class Image:
     notes: tuple[str, ...] = ()
     packing: Packing | None = None
     value_unit: str | None = None
+    is_placed: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:

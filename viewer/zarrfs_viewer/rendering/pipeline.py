@@ -20,7 +20,7 @@ from zarrfs_viewer.rendering.renderer import Frame, FrameRenderer
 from zarrfs_viewer.state.view_state import DisplaySettings, Viewport
 from zarrfs_viewer.streaming.streamer import TileError, TileStreamer
 
-__all__ = ["Frame", "ViewPipeline"]
+__all__ = ["Frame", "FrameThread", "ViewPipeline"]
 
 PREFETCH_DELAY_SECONDS = 0.005
 """Tiles are prefetched this many seconds after a complete frame, when a window has drawn the frame. Prefetching at the
@@ -49,8 +49,70 @@ class _Changes:
         return self.is_cleared or self.is_finished or self.request is not None
 
 
+class FrameThread:
+    """The thread that draws the frames of one or more pipelines, one frame of each in turn. Thread-safe.
+
+    Attributes:
+        lock: protects the changes of all pipelines of the thread; notified when there are some.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Condition()
+        self._pipelines: list[ViewPipeline] = []
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="viewer-frames", daemon=True)
+        self._thread.start()
+
+    def add(self, pipeline: ViewPipeline) -> None:
+        """Draw the frames of a pipeline, too."""
+        with self.lock:
+            self._pipelines.append(pipeline)
+
+    def remove(self, pipeline: ViewPipeline) -> None:
+        """Draw no further frames of a pipeline."""
+        with self.lock:
+            if pipeline in self._pipelines:
+                self._pipelines.remove(pipeline)
+
+    def close(self, timeout: float = 10.0) -> bool:
+        """Stop the thread. Returns False if it has not stopped after ``timeout`` seconds."""
+        with self.lock:
+            self._closed = True
+            self.lock.notify()
+        if self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while True:
+            with self.lock:
+                pipeline = self._wait()
+                if pipeline is None:
+                    return
+                changes = pipeline.take_changes()
+            pipeline.work(changes)
+            del pipeline  # a closed pipeline and its frame are not kept until the next change
+
+    def _wait(self) -> ViewPipeline | None:
+        """Wait for a pipeline that has something to do; return None if the thread ends. The caller holds the lock."""
+        while not self._closed:
+            remaining: float | None = None
+            for number, pipeline in enumerate(self._pipelines):
+                delay = pipeline.delay()
+                if delay is not None and delay <= 0:
+                    # The others come first the next time.
+                    self._pipelines = [*self._pipelines[number + 1 :], *self._pipelines[: number + 1]]
+                    return pipeline
+                if delay is not None:
+                    remaining = delay if remaining is None else min(remaining, delay)
+            self.lock.wait(remaining)
+        return None
+
+
 class ViewPipeline:
     """Draws frames for the last display request. Thread-safe.
+
+    The frames are drawn by ``thread``, by default by a thread of the pipeline's own.
 
     Tiles are prefetched after the frame that is complete, except for a request that arrives before the prefetching for
     the previous one has begun: its tiles are prefetched at once, so that prefetching is not postponed for ever.
@@ -68,13 +130,16 @@ class ViewPipeline:
         on_error: Callable[[TileError], None] | None = None,
         on_failure: Callable[[BaseException], None] | None = None,
         frame_interval: float = 1 / 60,
+        thread: FrameThread | None = None,
     ) -> None:
         self._streamer = streamer
         self._on_frame = on_frame
         self._on_error = on_error
         self._on_failure = on_failure
         self._interval = frame_interval
-        self._lock = threading.Condition()
+        self._has_own_thread = thread is None
+        self._thread = FrameThread() if thread is None else thread
+        self._lock = self._thread.lock
         self._changes = _Changes()
         self._closed = False
         self._state: DisplayState | None = None
@@ -88,8 +153,7 @@ class ViewPipeline:
         self._stream = streamer.open(
             on_tile=self._tile, on_error=self._error, on_finished=self._finish_generation
         )
-        self._thread = threading.Thread(target=self._run, name="viewer-frames", daemon=True)
-        self._thread.start()
+        self._thread.add(self)
 
     def show(
         self, image: Image, settings: DisplaySettings, viewport: Viewport, overlays: Sequence[Image] = ()
@@ -111,19 +175,17 @@ class ViewPipeline:
             self._lock.notify()
 
     def close(self, timeout: float = 10.0) -> bool:
-        """Stop the thread. No callback is called after this returns.
+        """Draw nothing more, and stop the thread if it is the pipeline's own. No callback is called after this returns.
 
         Returns False if the thread has not stopped after ``timeout`` seconds.
         """
         with self._lock:
             self._closed = True
-            self._lock.notify()
+        self._thread.remove(self)
         self._stream.close()
         with self._callback_lock:  # wait for a running callback
             pass
-        if self._thread is not threading.current_thread():
-            self._thread.join(timeout)
-        return not self._thread.is_alive()
+        return not self._has_own_thread or self._thread.close(timeout)
 
     # -- called by stream workers ------------------------------------------------------------------------------
 
@@ -144,39 +206,41 @@ class ViewPipeline:
 
     # -- the thread --------------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        while True:
-            with self._lock:
-                self._wait()
-                if self._closed:
-                    return
-                changes, self._changes = self._changes, _Changes()
-            try:
-                if changes.is_cleared:
-                    self._waiting_prefetch, self._prefetch_time = (), None
-                    self._renderer.clear()
-                    self._state = None
-                    self._has_drawn = False
-                    self._stream.show((), ())
-                if changes.request is not None:
-                    self._resolve(changes.request)
-                if changes.is_urgent or changes.has_new_tiles:
-                    self._draw()
-                if self._prefetch_time is not None and self._prefetch_time <= monotonic():
-                    self._prefetch()
-            except Exception as error:
-                self._fail(error)
+    def delay(self) -> float | None:
+        """Return after how many seconds a frame is to be drawn or tiles are to be prefetched; None if there is nothing
+        to do. The caller holds the lock.
+        """
+        if self._changes.is_urgent:
+            return 0.0
+        times = [] if self._prefetch_time is None else [self._prefetch_time]
+        if self._changes.has_new_tiles:
+            times.append(self._last_frame + self._interval)
+        return min(times) - monotonic() if times else None
 
-    def _wait(self) -> None:
-        """Wait until a frame is to be drawn or tiles are to be prefetched. The caller holds the lock."""
-        while not (self._closed or self._changes.is_urgent):
-            times = [] if self._prefetch_time is None else [self._prefetch_time]
-            if self._changes.has_new_tiles:
-                times.append(self._last_frame + self._interval)
-            remaining = min(times) - monotonic() if times else None
-            if remaining is not None and remaining <= 0:
-                return
-            self._lock.wait(remaining)
+    def take_changes(self) -> _Changes:
+        """Return the changes since the last call. The caller holds the lock."""
+        changes, self._changes = self._changes, _Changes()
+        return changes
+
+    def work(self, changes: _Changes) -> None:
+        """Apply changes, and draw a frame if it is due. Called on the thread."""
+        if self._closed:
+            return
+        try:
+            if changes.is_cleared:
+                self._waiting_prefetch, self._prefetch_time = (), None
+                self._renderer.clear()
+                self._state = None
+                self._has_drawn = False
+                self._stream.show((), ())
+            if changes.request is not None:
+                self._resolve(changes.request)
+            if changes.is_urgent or changes.has_new_tiles:
+                self._draw()
+            if self._prefetch_time is not None and self._prefetch_time <= monotonic():
+                self._prefetch()
+        except Exception as error:
+            self._fail(error)
 
     def _resolve(self, request: DisplayRequest) -> None:
         image, settings, viewport, overlays = request

@@ -21,7 +21,14 @@ from zarrfs_viewer.images.values import component, data_limits
 from zarrfs_viewer.rendering.compose import NAN_COLOR, OPAQUE, Pixels, compose, compose_rgb
 from zarrfs_viewer.rendering.contrast import auto_limits, rgb_limits
 from zarrfs_viewer.rendering.labels import blend_labels
-from zarrfs_viewer.rendering.sampling import Fetch, LayerBuffer, plane_pixels, resample, sample_plane
+from zarrfs_viewer.rendering.sampling import (
+    Fetch,
+    LayerBuffer,
+    footprint,
+    plane_pixels,
+    resample,
+    sample_plane,
+)
 from zarrfs_viewer.state.view_state import ChannelSettings
 from zarrfs_viewer.streaming.streamer import TileError
 from zarrfs_viewer.streaming.tile_reading import read_tile
@@ -124,14 +131,14 @@ class FrameRenderer:
         )
         buffer, complete = paint_target(None)
         if complete:
-            return buffer, True
+            return _within_image(state, layer, buffer), True
         # Tiles are missing: draw the old pixels, then the coarser levels, then the target level on top.
         buffer = resample(previous[1], state.grid) if previous is not None else None
         for plane in layer.planes[:-1]:
             paint = sample_plane(state.image, layer.image, plane, state.settings.displayed, state.grid, fetch)
             buffer, _ = paint(buffer)
         buffer, _ = paint_target(buffer)
-        return buffer, False
+        return _within_image(state, layer, buffer), False
 
     def _draw_channels(
         self,
@@ -204,6 +211,17 @@ def complete_frame(state: DisplayState, skip_corrupt: bool = False) -> Frame:
     if frame is None:
         raise RuntimeError("a finished frame is never None")
     return frame
+
+
+def _within_image(state: DisplayState, layer: Layer, buffer: LayerBuffer | None) -> LayerBuffer | None:
+    """Return a buffer whose pixels outside of a resampled image are not valid."""
+    if buffer is None:
+        return None
+    inside = footprint(state.image, layer.image, layer.planes[-1], state.settings.displayed, state.grid)
+    if inside is None or inside.all():
+        return buffer
+    covered = inside if buffer.covered is None else buffer.covered & inside
+    return LayerBuffer(buffer.values, covered, buffer.grid)
 
 
 def _layer_id(layer: Layer) -> LayerId:

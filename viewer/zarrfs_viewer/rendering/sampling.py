@@ -15,9 +15,10 @@ import numpy.typing as npt
 from zarrfs_viewer.display.levels import FrameGrid
 from zarrfs_viewer.display.overlay import level_map
 from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.images.resampling import ResampledArray
 from zarrfs_viewer.images.tile_grid import PlaneKey, TileKey
 
-__all__ = ["LayerBuffer", "plane_pixels", "resample", "sample_plane"]
+__all__ = ["LayerBuffer", "footprint", "plane_pixels", "resample", "sample_plane"]
 
 AnyArray = npt.NDArray[Any]
 Indices = npt.NDArray[np.intp]
@@ -60,6 +61,28 @@ def plane_pixels(
     rows = _indices(front, image, plane, displayed[0], 0, grid) // plane.steps[0]
     columns = _indices(front, image, plane, displayed[1], 1, grid) // plane.steps[1]
     return rows, columns
+
+
+def footprint(
+    front: Image, image: Image, plane: PlaneKey, displayed: tuple[int, int], grid: FrameGrid
+) -> npt.NDArray[np.bool_] | None:
+    """Return a mask of the pixels of a frame that are within a resampled image; None for other images and for slabs.
+
+    The box of a rotated image contains pixels outside of the image, whose values mean nothing.
+    """
+    array = image.levels[plane.level].array
+    if not isinstance(array, ResampledArray) or (plane.slab is not None and plane.slab.axis in array.axes):
+        return None
+    positions: list[Any] = [float(plane.indices[axis]) for axis in array.axes]
+    for side, (front_axis, axis) in enumerate(zip(displayed, plane.displayed, strict=True)):
+        if axis in array.axes:
+            count = grid.shape[side]
+            first, last = (grid.rect[side], grid.rect[side + 2])
+            data = first + (last - first) * (np.arange(count) + 0.5) / max(1, count)
+            factor, offset = level_map(front, image, plane.level, front_axis, axis)
+            pixels = factor * data + offset
+            positions[array.axes.index(axis)] = pixels[:, None] if side == 0 else pixels[None, :]
+    return np.broadcast_to(array.covers(tuple(positions)), grid.shape)
 
 
 def _indices(
