@@ -14,12 +14,15 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from zarrfs_viewer.analysis.chunk_overlay import chunk_grid, missing_chunks
+from zarrfs_viewer.analysis.image_summary import image_summary, stored_summary
 from zarrfs_viewer.display.overlay import level_map
 from zarrfs_viewer.images.dataset import Dataset, describe, initial_settings
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.open_image import image_from_array
 from zarrfs_viewer.images.placement import placed
 from zarrfs_viewer.images.resampling import ResampledArray
+from zarrfs_viewer.state.view_state import Viewport
 
 import zarrfs
 from tests.viewer.scenes import MICROMETERS, affine_rows, value_at, write_scene
@@ -314,3 +317,20 @@ def test_an_image_with_several_systems_is_opened_in_the_one_that_is_chosen() -> 
     assert dataset.open_image().levels[0].translation == (0, 0)
     stage = replace(dataset, system=dataset.coordinates.systems[1])
     assert stage.open_image().levels[0].translation == (100, 200)
+
+
+def test_a_resampled_image_is_summarized_as_it_is_stored_and_has_no_chunk_grid(tmp_path: Path) -> None:
+    data = np.zeros((40, 64), "u1")
+    dataset = scene(tmp_path / "a.zarr", {"a": (data, (1, 1), affine_rows(rotation(45), (0, 0)))})
+    image = dataset.open_image("a", is_layer=True)
+    summary = image_summary(image, None)
+    assert (summary["Shape"], summary["Chunks"]) == ("40 x 64", "32 x 32")
+    assert list(summary["Levels"].values()) == ["40 x 64", "20 x 32"]
+    assert (
+        stored_summary(image)["Stored size"]
+        == stored_summary(Dataset.open_image(replace(dataset, coordinates=None), "a"))["Stored size"]
+    )
+    viewport = Viewport(400, 400, (300.0, 300.0), 1.0)
+    grid = chunk_grid(image, initial_settings(image), viewport, 0)
+    assert not grid.chunk_rows
+    assert missing_chunks(image, initial_settings(image), viewport, 0) == ()

@@ -15,7 +15,7 @@ from zarrfs_viewer.saved_views.image_settings import ImageSettings
 from zarrfs_viewer.saved_views.views import View
 from zarrfs_viewer.saved_views.window_state import (
     AddedLabels,
-    SecondView,
+    LayerView,
     WindowState,
     load_windows,
     save_windows,
@@ -24,9 +24,9 @@ from zarrfs_viewer.state.view_state import ChannelSettings, DisplaySettings, Lab
 
 INTENT = DisplaySettings((1, 2), (3.0, 4.0, 5.0), (ChannelSettings(limits=(1, 2), colormap="viridis"),))
 VIEW = View("", "/data/a.zarr", "img", INTENT, Viewport(640, 480, (1.0, 2.0), 3.0))
-SECOND = SecondView(VIEW, "difference", 0.25)
+LAYERS = (LayerView(VIEW, "difference", 0.25), LayerView(VIEW, "additive", 1.0, visible=False))
 LABELS = (AddedLabels("/data/a.zarr", "cells", LabelsSettings(1, False, 0.25, 2, 7, 8)),)
-ADDED = SECOND, True, LABELS
+ADDED = LAYERS, True, LABELS
 
 
 def test_settings_of_two_windows_are_kept(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_windows_are_saved_and_loaded(tmp_path: Path) -> None:
             True,
             REGIONS,
             "01",
-            SECOND,
+            LAYERS,
             True,
             LABELS,
         ),
@@ -124,13 +124,27 @@ def test_windows_are_saved_and_loaded(tmp_path: Path) -> None:
     save_windows(file, windows)
     assert load_windows(file) == windows
     document = json.loads(file.read_text())
-    document["windows"][0]["second"]["opacity"] = 7
+    document["windows"][0]["layers"][0]["opacity"] = 7
     file.write_text(json.dumps(document))
-    assert load_windows(file) == (replace(windows[0], second=replace(SECOND, opacity=1.0)), windows[1])
-    document["windows"][0]["second"]["arrangement"] = "above"
+    limited = replace(LAYERS[0], opacity=1.0), LAYERS[1]
+    assert load_windows(file) == (replace(windows[0], layers=limited), windows[1])
+    document["windows"][0]["layers"][0]["arrangement"] = "above"
     file.write_text(json.dumps(document))
     assert load_windows(file) == windows[1:]
-    document["windows"][0]["second"] = None
+    document["windows"][0]["layers"] = {}
+    file.write_text(json.dumps(document))
+    assert load_windows(file) == windows[1:]
+    document["windows"][0]["layers"] = []
     document["windows"][0]["locations"] = [7]
     file.write_text(json.dumps(document))
     assert load_windows(file) == windows[1:]
+
+
+def test_the_second_image_of_an_older_version_is_a_layer(tmp_path: Path) -> None:
+    file = tmp_path / "session.json"
+    save_windows(file, [WindowState(locations=("/data/a.zarr",), layers=LAYERS[:1])])
+    document = json.loads(file.read_text())
+    (layer,) = document["windows"][0].pop("layers")
+    document["windows"][0]["second"] = {key: layer[key] for key in ("view", "arrangement", "opacity")}
+    file.write_text(json.dumps(document))
+    assert load_windows(file)[0].layers == LAYERS[:1]

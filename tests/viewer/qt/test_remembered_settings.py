@@ -11,9 +11,9 @@ from PyQt6.QtCore import QSettings
 from PyQt6.QtWidgets import QApplication, QDockWidget
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
+from zarrfs_viewer.qt.panels.layers.layers_view import LayersView
 from zarrfs_viewer.qt.panels.measure.measurements import Measurements
 from zarrfs_viewer.qt.panels.position.position import Position
-from zarrfs_viewer.qt.panels.second.second_image_view import SecondImageView
 from zarrfs_viewer.qt.window.last_session import LastSession, restore_window, window_state
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.saved_views.window_state import Arrangement, load_windows, save_windows
@@ -192,7 +192,7 @@ def test_windows_of_the_last_session_are_restored(
 
 
 @pytest.mark.parametrize("arrangement", ["beside", "difference"])
-def test_the_second_image_of_the_last_session_is_restored(
+def test_the_layers_of_the_last_session_are_restored(
     qtbot: QtBot,
     new_window: Callable[[], MainWindow],
     hierarchy: Path,
@@ -204,27 +204,31 @@ def test_the_second_image_of_the_last_session_is_restored(
     for location in (two, one):
         wait_until_opened(qtbot, window, lambda location=location: window.open_location(location))
     wait_until_exact(qtbot, window, lambda: window.panel(Position).dimensions.set_position(0, 2))
-    second = window.panel(SecondImageView).image
-    with qtbot.waitSignal(second.image_changed, timeout=TIMEOUT_MILLISECONDS):
-        second.open(zarrfs.open(two)["two"], two, "two")
-    second.arrange(arrangement, 0.75)
-    second.change_channel(0, limits=(5.0, 50.0), colormap="magma")
+    layers = window.panel(LayersView).layers
+    for path in ("one", "two"):
+        layers.open(zarrfs.open(two)[path], two, path)
+    last, hidden = layers.layers[1], layers.layers[0]
+    qtbot.waitUntil(lambda: None not in (hidden.settings, last.settings), timeout=TIMEOUT_MILLISECONDS)
+    layers.show(hidden, False)
+    layers.arrange(last, arrangement, 0.75)
+    layers.change_channel(0, limits=(5.0, 50.0), colormap="magma")
     window.panels.setCurrentWidget(window.panel(Measurements).measure)
-    settings, state = second.displayed_settings(), window_state(window)
+    settings, state = last.displayed_settings(), window_state(window)
     assert settings is not None
     save_windows(tmp_path / "session.json", [state])
 
     restored = new_window()
     restore_window(restored, *load_windows(tmp_path / "session.json"))
-    second = restored.panel(SecondImageView).image
+    layers = restored.panel(LayersView).layers
     qtbot.waitUntil(
-        lambda: second.image is not None and second.frame is not None, timeout=TIMEOUT_MILLISECONDS
+        lambda: len(layers.layers) == 2 and layers.layers[1].frame is not None, timeout=TIMEOUT_MILLISECONDS
     )
-    assert second.displayed_settings() == settings
-    assert (second.arrangement, second.opacity) == (arrangement, 0.75)
-    assert second.canvas.isVisible() == (arrangement == "beside")
+    hidden, last = layers.layers
+    assert last.displayed_settings() == settings
+    assert (last.arrangement, last.opacity, hidden.visible) == (arrangement, 0.75, False)
+    assert layers.canvas.isVisible() == (arrangement == "beside")
     assert restored.panels.currentWidget() is restored.panel(Measurements).measure
-    qtbot.waitUntil(lambda: window_state(restored).second == state.second, timeout=TIMEOUT_MILLISECONDS)
+    qtbot.waitUntil(lambda: window_state(restored).layers == state.layers, timeout=TIMEOUT_MILLISECONDS)
 
 
 @pytest.mark.parametrize("as_labels", [False, True])

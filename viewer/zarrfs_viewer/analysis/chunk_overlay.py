@@ -13,6 +13,7 @@ from zarrfs_viewer.display.levels import visible_spans
 from zarrfs_viewer.display.resolve import plane_key
 from zarrfs_viewer.images.chunk_keys import stored, stored_chunk_shape
 from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.images.resampling import ResampledArray
 from zarrfs_viewer.images.tile_grid import ALL
 from zarrfs_viewer.state.view_state import DisplaySettings, Viewport
 
@@ -58,12 +59,20 @@ def chunk_grid(image: Image, settings: DisplaySettings, viewport: Viewport, leve
         image.from_level(level, axis, image.levels[level].shape[axis] - 0.5) for axis in settings.displayed
     )
     rect = top, left, bottom, right
+    if _is_resampled(image, settings, level):
+        return ChunkGrid(level, rect, (), ())
     if not is_sharded:
         return ChunkGrid(level, rect, () if dense else rows, () if dense else columns, dense=dense)
     shard_rows, shard_columns = (lines or () for lines in shard_lines)
     return ChunkGrid(
         level, rect, () if dense else rows, () if dense else columns, shard_rows, shard_columns, dense
     )
+
+
+def _is_resampled(image: Image, settings: DisplaySettings, level: int) -> bool:
+    """Return whether the displayed plane is oblique to the chunks, so that they have no borders along its axes."""
+    array = image.levels[level].array
+    return isinstance(array, ResampledArray) and bool({*settings.displayed} & {*array.axes})
 
 
 def _lines(
@@ -99,6 +108,8 @@ def missing_chunks(
     and the result is empty. Raises ZarrError.
     """
     array = image.levels[level].array
+    if _is_resampled(image, settings, level):
+        return ()
     stored_chunks = stored_chunk_shape(array)
     spans = visible_spans(settings.displayed, viewport)
     ranges = []

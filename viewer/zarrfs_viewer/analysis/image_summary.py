@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -11,6 +12,7 @@ from zarrfs_viewer.analysis.node_summary import compression
 from zarrfs_viewer.analysis.readout import format_bytes, short_unit
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.reading import stored_array
+from zarrfs_viewer.images.resampling import source_array
 from zarrfs_viewer.state.colormaps import colormap_title
 
 __all__ = ["image_summary", "stored_summary"]
@@ -21,6 +23,7 @@ def image_summary(image: Image, version: str | None = None) -> dict[str, Any]:
 
     ``version`` is the version of OME-NGFF, or None. The values are texts, or objects of texts.
     """
+    image = _stored(image)
     shape = image.shape
     summary: dict[str, Any] = {
         "Label image" if image.kind == "labels" else "Image": image.name or "without a name",
@@ -53,6 +56,7 @@ def stored_summary(image: Image) -> dict[str, Any]:
     Raises ZarrError.
     """
     stored = nbytes = 0
+    image = _stored(image)
     for level in image.levels:
         array: Any = stored_array(level.array)
         count = getattr(array, "nbytes_stored", None)
@@ -64,6 +68,14 @@ def stored_summary(image: Image) -> dict[str, Any]:
     if stored:
         summary["Compression ratio"] = f"{nbytes / stored:.2f}"
     return summary
+
+
+def _stored(image: Image) -> Image:
+    """Return an image with the shapes of its arrays as they are stored, also if it is resampled for display."""
+    levels = {
+        level.path: replace(level, array=source_array(level.array)) for level in image.levels
+    }  # levels that are finer than the pyramid have the path of its finest level, which follows them
+    return replace(image, levels=tuple(levels.values()))
 
 
 def _compression(image: Image) -> str | None:

@@ -15,12 +15,15 @@ from zarrfs_viewer.display.overlay import level_map
 from zarrfs_viewer.display.resolve import DisplayState, Layer
 from zarrfs_viewer.images.chunk_keys import chunk_key
 from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.images.resampling import ResampledArray
 from zarrfs_viewer.images.tile_grid import ALL, PlaneKey, TileKey
 from zarrfs_viewer.images.values import component, time_value
 from zarrfs_viewer.streaming.streamer import TileStreamer
 
 __all__ = [
     "LabelReadout",
+    "LayerReadout",
+    "LayersReadout",
     "Readout",
     "ScaleBar",
     "Unreadable",
@@ -53,6 +56,9 @@ class LabelReadout:
     error: Unreadable | None = None
 
 
+SEPARATOR = " · "
+
+
 @dataclass(frozen=True)
 class Readout:
     """The values at one point.
@@ -79,11 +85,18 @@ class Readout:
 
     def text(self) -> str:
         """Return the readout as one line for the status bar."""
-        parts = [
+        return SEPARATOR.join((*self.position_parts(), *self.value_parts()))
+
+    def position_parts(self) -> list[str]:
+        """Return the physical coordinates as texts."""
+        return [
             f"{name} {format_coordinate(value, step)}{' ' + short_unit(unit) if unit else ''}"
             for (name, value, unit), step in zip(self.physical, self.steps, strict=True)
         ]
-        parts.append(f"pixel ({', '.join(map(str, self.pixel))}) of level {self.level}")
+
+    def value_parts(self) -> list[str]:
+        """Return the indices, the values and the chunk as texts."""
+        parts = [f"pixel ({', '.join(map(str, self.pixel))}) of level {self.level}"]
         for number, (name, value) in enumerate(self.values):
             text = self.value_text(value, self.stored[number] if self.stored else None)
             parts.append(f"{name}: {text}" if name else text)
@@ -95,7 +108,7 @@ class Readout:
                 parts.append(f"{label.name}: {label.value}{f' ({properties})' if properties else ''}")
         if self.chunk is not None:
             parts.append(f"chunk {self.chunk}")
-        return " · ".join(parts)
+        return parts
 
     def value_text(self, value: Any, stored: Any) -> str:
         """Return a value with its unit, and the number by which it is stored."""
@@ -140,6 +153,38 @@ def exact_text(value: Any) -> str:
     return value if isinstance(value, str) else str(value)
 
 
+@dataclass(frozen=True)
+class LayerReadout:
+    """The values of a layer at a point."""
+
+    name: str
+    values: Readout
+
+
+@dataclass(frozen=True)
+class LayersReadout:
+    """The values of the first image at a point, None outside of it, and those of the layers over it."""
+
+    first: Readout | None
+    layers: tuple[LayerReadout, ...]
+
+    def text(self) -> str:
+        """Return the position and the values as one line for the status bar."""
+        found = [] if self.first is None else [self.first.text()]
+        if self.first is None and self.layers:
+            # All layers are at the same position of the coordinate system that is shown.
+            found = self.layers[0].values.position_parts()
+        for layer in self.layers[:MAX_LAYERS]:
+            found.append(f"{layer.name}: {', '.join(layer.values.value_parts())}")
+        if len(self.layers) > MAX_LAYERS:
+            found.append(f"{len(self.layers) - MAX_LAYERS} more layers")
+        return SEPARATOR.join(found)
+
+
+MAX_LAYERS = 8
+"""The number of layers whose values the status bar lists."""
+
+
 def readout(state: DisplayState, streamer: TileStreamer, row: float, column: float) -> Readout | None:
     """Return the readout at a point of the displayed plane in data coordinates, or None outside of the image."""
     image, displayed = state.image, state.settings.displayed
@@ -148,6 +193,8 @@ def readout(state: DisplayState, streamer: TileStreamer, row: float, column: flo
             return None
     displayed_position = dict(zip(displayed, (row, column), strict=True))
     position = [displayed_position.get(axis, value) for axis, value in enumerate(state.settings.position)]
+    if _is_outside(state, position):
+        return None
     steps = dict(zip(displayed, state.grid.steps, strict=True))
     pixel = tuple(
         0
@@ -155,6 +202,7 @@ def readout(state: DisplayState, streamer: TileStreamer, row: float, column: flo
         else image.level_index(state.level, axis, value) // steps.get(axis, 1) * steps.get(axis, 1)
         for axis, value in enumerate(position)
     )
+    level, pixel = _stored_pixel(state, position, pixel)
     named = [axis for axis in image.slider_axes if image.axes[axis].name]
     physical = tuple(
         (image.axes[axis].name, image.to_physical(axis, position[axis]), image.axes[axis].unit)
@@ -170,7 +218,7 @@ def readout(state: DisplayState, streamer: TileStreamer, row: float, column: flo
         pixel,
         physical,
         tuple(image.levels[0].scale[axis] for axis in named),
-        state.level,
+        level,
         values,
         tuple(_labels(state, streamer, row, column)),
         _chunk_key(state, channel_layers, row, column),
@@ -178,6 +226,33 @@ def readout(state: DisplayState, streamer: TileStreamer, row: float, column: flo
         tuple(_stored_number(image, state, value) for _, value in values),
         None if image.packing is None else image.packing.scale,
     )
+
+
+def _stored_pixel(
+    state: DisplayState, position: list[float], pixel: tuple[int, ...]
+) -> tuple[int, tuple[int, ...]]:
+    """Return the level and the indices of a pixel in the stored array: of a resampled image, those of the nearest
+    element.
+    """
+    image = state.image
+    array = image.levels[state.level].array
+    if not isinstance(array, ResampledArray):
+        return state.level, pixel
+    places = tuple(image.to_level(state.level, axis, position[axis]) for axis in array.axes)
+    stored = list(pixel)
+    for axis, place in zip(array.axes, array.source_positions(places), strict=True):
+        stored[axis] = min(max(math.floor(place + 0.5 + 1e-9), 0), array.source.shape[axis] - 1)
+    # Levels that are finer than the pyramid have the path of its finest level.
+    paths = list(dict.fromkeys(level.path for level in image.levels))
+    return paths.index(image.levels[state.level].path), tuple(stored)
+
+
+def _is_outside(state: DisplayState, position: list[float]) -> bool:
+    """Return whether a position in the box of a resampled image is outside of the image."""
+    array = state.image.levels[0].array
+    if not isinstance(array, ResampledArray):
+        return False
+    return not bool(array.covers(tuple(np.float64(position[axis]) for axis in array.axes)))
 
 
 def _stored_number(image: Image, state: DisplayState, value: Any) -> Any:

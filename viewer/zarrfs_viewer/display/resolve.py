@@ -30,6 +30,7 @@ __all__ = [
     "FrameGrid",
     "Layer",
     "choose_level",
+    "clipped",
     "pixel_aspect",
     "plane_key",
     "resolve",
@@ -133,7 +134,7 @@ def resolve(
     ``tile_budget`` is the limit of the visible tiles in bytes. A layer that needs more than its part, because there is
     no coarser level, is read with steps, so that its tiles contain little more than the pixels that are drawn.
     """
-    settings = _clipped(settings, image)
+    settings = clipped(settings, image)
     if previous is not None and (
         previous.image is not image or previous.settings.displayed != settings.displayed
     ):
@@ -167,7 +168,7 @@ def resolve(
     return replace(state, prefetch=_prefetch(state, overlays, positions))
 
 
-def _clipped(settings: DisplaySettings, image: Image) -> DisplaySettings:
+def clipped(settings: DisplaySettings, image: Image) -> DisplaySettings:
     """Return the settings with all positions clipped to the image."""
     position = tuple(
         min(max(value, 0.0), float(length - 1)) if math.isfinite(value) else 0.0

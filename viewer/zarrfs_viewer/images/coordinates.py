@@ -35,7 +35,10 @@ from zarrfs.text import short_repr
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.placement import placed
 
-__all__ = ["Coordinates", "load_coordinates", "scene_paths"]
+__all__ = ["Coordinates", "Extent", "load_coordinates", "scene_paths"]
+
+Extent = Mapping[str, tuple[float, float]]
+"""The ends of the box of an image along the axes of a system, by their names."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,13 @@ class Coordinates:
     Attributes:
         graph: the systems and the transformations between them.
         intrinsic: the reference of the intrinsic system of each image, by the path for ``Dataset.open_image``.
+        finest: the path of the array of the finest level of each image, in the same way.
         reasons: why a transformation of an image, by its path, is not part of the graph.
     """
 
     graph: CoordinateGraph
-    intrinsic: dict[str, SystemReference]
+    intrinsic: Mapping[str, SystemReference]
+    finest: Mapping[str, str]
     reasons: Mapping[str, str]
 
     @property
@@ -114,6 +119,27 @@ class Coordinates:
         )
         return replace(result, notes=(*image.notes, note))
 
+    def extent(self, path: str, shape: tuple[int, ...], system: SystemReference | None = None) -> Extent:
+        """Return the box of the image at a path, whose finest level has a shape, in a system. Raises ZarrError."""
+        system = self.shown if system is None else system
+        if system is None:
+            return {}
+        composition, rows, _ = self.matrix(path, system)
+        array = SystemReference(self.finest[path])
+        to_intrinsic = compose(self.graph, array, self.intrinsic[path]).matrix
+        if to_intrinsic is None or len(to_intrinsic[0]) != len(shape) + 1:
+            raise MetadataError(f"{path}: the axes do not fit an array of {len(shape)} dimensions")
+        inner, outer = np.array(to_intrinsic, np.float64), np.array(rows, np.float64)
+        square, offset = outer[:, :-1] @ inner[:, :-1], outer[:, :-1] @ inner[:, -1] + outer[:, -1]
+        start = offset - square.sum(axis=1) / 2  # the corner of the first pixel
+        sides = square * np.array(shape)
+        low, high = start + np.minimum(sides, 0).sum(axis=1), start + np.maximum(sides, 0).sum(axis=1)
+        return {
+            axis.name: (float(low[number]), float(high[number]))
+            for number, axis in enumerate(composition.output.axes)
+            if square[number].any()
+        }
+
 
 def load_coordinates(node: Any, ngff: Ngff) -> Coordinates | None:
     """Return the coordinate systems of the images of a group; None if there is nothing to choose. Blocks.
@@ -124,20 +150,22 @@ def load_coordinates(node: Any, ngff: Ngff) -> Coordinates | None:
         return None
     graph = load_graph(node)
     intrinsic: dict[str, SystemReference] = {}
+    finest: dict[str, str] = {}
     found: dict[str, list[SystemReference]] = {}
     for edge in graph.transformations:
         systems = found.setdefault(edge.output.path, [])
         if not edge.input.name and edge.output not in systems:  # from the indices of a level
             number = len(systems)
             systems.append(edge.output)
-            intrinsic[f"{edge.output.path}#{number}" if number else edge.output.path] = edge.output
+            path = f"{edge.output.path}#{number}" if number else edge.output.path
+            intrinsic[path], finest[path] = edge.output, edge.input.path
     reasons: dict[str, str] = {}
     problems = (*ngff.problems, *map(str, graph.problems))
     for place, path in _scene_references(node.attrs):
         for problem in problems:
             if problem.startswith((f"{place}/", f"{place}:")):
                 reasons.setdefault(path, problem)
-    return Coordinates(graph, intrinsic, reasons)
+    return Coordinates(graph, intrinsic, finest, reasons)
 
 
 def scene_paths(attributes: Mapping[str, Any]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import zarrfs
 from zarrfs.errors import NodeNotFoundError, StoreError, UnsupportedError, ZarrError
 from zarrfs.ngff import Ngff, Plate, SystemReference, load
 from zarrfs.ngff.members import member_names
-from zarrfs_viewer.images.coordinates import Coordinates, load_coordinates, scene_paths
+from zarrfs_viewer.images.coordinates import Coordinates, Extent, load_coordinates, scene_paths
 from zarrfs_viewer.images.image import Image, ImageEntry, ImageLevel
 from zarrfs_viewer.images.n5_pyramid import image_metadata
 from zarrfs_viewer.images.open_image import image_from_array, image_from_multiscales, is_among_labels
@@ -98,6 +98,8 @@ class Dataset:
             if not self.images:
                 reason = " ".join(self.problems) or f"it is a {self.kind}"
                 raise UnsupportedError(f"{self.location}: no image can be displayed: {reason}")
+            if self.kind == "scene":
+                return self._open_first(as_labels)
             path = self.images[0].path
         inner, _, number = path.partition("#")
         node = _member(self.node, inner)
@@ -115,6 +117,26 @@ class Dataset:
         if self.coordinates is None:
             return image
         return self.coordinates.placed(image, path, self.shown_system, is_layer)
+
+    def _open_first(self, as_labels: bool) -> Image:
+        """Return the first image that can be opened."""
+        failure: ZarrError | None = None
+        for entry in self.images:
+            try:
+                return self.open_image(entry.path, as_labels)
+            except ZarrError as error:
+                failure = failure or error
+        raise failure or UnsupportedError(f"{self.location}: the scene has no images")
+
+    def extent(self, path: str) -> Extent:
+        """Return the box of an image of a scene in the coordinate system ``shown_system``. Blocks. Raises ZarrError."""
+        if self.coordinates is None:
+            raise UnsupportedError(f"{self.location}: it has no coordinate systems")
+        if path not in self.coordinates.finest:
+            self.open_image(path)  # raises the reason
+            raise NodeNotFoundError(f"{self.location}: {path!r} is not an image of the scene")
+        array = _member(self.node, self.coordinates.finest[path])
+        return self.coordinates.extent(path, tuple(array.shape), self.shown_system)
 
     def open_labels(
         self, image: Image, on_problem: Callable[[str], object] | None = None

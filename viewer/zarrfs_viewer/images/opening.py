@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 import zarrfs
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import LocationError, ZarrError
+from zarrfs.ngff import SystemReference
 from zarrfs_viewer.images.dataset import Dataset, describe, describe_member
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.process_memory import release_free_memory
@@ -60,24 +62,36 @@ def import_engine() -> None:
 
 
 def open_dataset(
-    location: str | Store, name: str, path: str, image: str | None, as_labels: bool = False
+    location: str | Store,
+    name: str,
+    path: str,
+    image: str | None,
+    as_labels: bool = False,
+    system: SystemReference | None = None,
 ) -> tuple[Any, OpenedDataset]:
-    """Open a location, and the image at the path ``image`` or else its first image, as labels if requested.
+    """Open a location, and the image at the path ``image`` or else its first image, as labels if requested, in a
+    coordinate system.
 
     Returns the node too.
     If no image can be opened, the image is None and the notes contain the reason.
     """
     node = open_with_credentials(location, path)
-    return node, open_first_image(describe(node, name, path), image, as_labels)
+    return node, open_first_image(describe(node, name, path), image, as_labels, system)
 
 
-def reopen(location: str, path: str, image: str | None, as_labels: bool = False) -> tuple[Any, OpenedDataset]:
+def reopen(
+    location: str,
+    path: str,
+    image: str | None,
+    as_labels: bool = False,
+    system: SystemReference | None = None,
+) -> tuple[Any, OpenedDataset]:
     """Open a location again, as it is now stored, and the image of its member at a path. Blocks. Raises ZarrError.
 
     Returns the node of the location too.
     """
     node = open_with_credentials(location, "")
-    return node, open_first_image(describe_member(node, location, path), image, as_labels)
+    return node, open_first_image(describe_member(node, location, path), image, as_labels, system)
 
 
 def open_with_credentials(location: str | Store, path: str) -> Any:
@@ -110,8 +124,15 @@ def _is_denied(error: BaseException) -> bool:
     return False
 
 
-def open_first_image(dataset: Dataset, path: str | None, as_labels: bool = False) -> OpenedDataset:
-    """Open the image at a path of a dataset, as labels if requested; None stands for its first image."""
+def open_first_image(
+    dataset: Dataset, path: str | None, as_labels: bool = False, system: SystemReference | None = None
+) -> OpenedDataset:
+    """Open the image at a path of a dataset, as labels if requested; None stands for its first image.
+
+    A coordinate system that does not exist any more is ignored.
+    """
+    if system is not None and dataset.coordinates is not None and system in dataset.coordinates.systems:
+        dataset = replace(dataset, system=system)
     try:
         image, labels, problems = open_with_labels(dataset, path, as_labels)
     except ZarrError as error:

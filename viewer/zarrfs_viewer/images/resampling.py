@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from zarrfs_viewer.images.reading import SourceArray
 
-__all__ = ["ResampledArray"]
+__all__ = ["ResampledArray", "source_array"]
 
 AnyArray = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -173,6 +173,11 @@ class ResampledArray:
         values[tuple(target)] = np.moveaxis(found, range(-count, 0), self.axes)
 
 
+def source_array(array: SourceArray) -> SourceArray:
+    """Return the array that is resampled, or another array itself."""
+    return array.source if isinstance(array, ResampledArray) else array
+
+
 def _nearest(block: AnyArray, positions: list[Floats]) -> AnyArray:
     """Return the elements of a block that are nearest to positions along its last axes."""
     axes = block.shape[block.ndim - len(positions) :]
@@ -180,7 +185,8 @@ def _nearest(block: AnyArray, positions: list[Floats]) -> AnyArray:
         np.clip(np.floor(position + 0.5 + ROUNDING).astype(np.intp), 0, length - 1)
         for position, length in zip(positions, axes, strict=True)
     )
-    return block[(..., *indices)]
+    found: AnyArray = block[(Ellipsis, *indices)]  # type: ignore[arg-type]
+    return found
 
 
 def _linear(block: AnyArray, positions: list[Floats]) -> AnyArray:

@@ -275,7 +275,7 @@ class DisplayedImage(QObject):
         if self.dataset is None or self.image is None or self.settings is None:
             return None
         location = within(self.dataset.location, self.dataset.path)
-        return View(name, location, self.image.path, self.settings, viewport)
+        return View(name, location, self.image.path, self.settings, viewport, self.dataset.system)
 
 
 def _have_same_axes(image: Image, other: Image) -> bool:

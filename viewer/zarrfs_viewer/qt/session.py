@@ -7,12 +7,14 @@ Panels read the session, change it, and connect to its signals. Widgets are in `
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from PyQt6.QtCore import QObject, pyqtSignal
 
 from zarrfs.engine.stores.base import Store
 from zarrfs.errors import ZarrError
+from zarrfs.ngff import SystemReference
 from zarrfs_viewer.images.dataset import describe, describe_member
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.opening import (
@@ -48,12 +50,14 @@ class Session(DisplayedImage):
             in another order than they were requested.
         node_changed: (node) another node is selected.
         failed: (text) no image can be displayed, with the reason.
+        system_refused: the image cannot be displayed in the coordinate system that was requested.
         opening_changed: (list of locations) these locations are being opened.
     """
 
     opened = pyqtSignal(str, object, int)
     node_changed = pyqtSignal(object)
     failed = pyqtSignal(str)
+    system_refused = pyqtSignal()
     opening_changed = pyqtSignal(list)
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -116,7 +120,8 @@ class Session(DisplayedImage):
     def _open(self, location: str | Store, path: str, view: View | None, as_labels: bool = False) -> None:
         name = location.url if isinstance(location, Store) else location
         image = None if view is None else view.image
-        self._submit_opening(name, view, lambda: open_dataset(location, name, path, image, as_labels))
+        system = None if view is None else view.system
+        self._submit_opening(name, view, lambda: open_dataset(location, name, path, image, as_labels, system))
 
     def reload(self, viewport: Viewport) -> None:
         """Open the displayed location again with the same settings: it may have been changed or replaced.
@@ -133,7 +138,7 @@ class Session(DisplayedImage):
         self._submit_opening(
             dataset.location,
             self.view("", viewport),
-            lambda: reopen(dataset.location, dataset.path, path, as_labels),
+            lambda: reopen(dataset.location, dataset.path, path, as_labels, dataset.system),
         )
 
     def _submit_opening(
@@ -200,7 +205,9 @@ class Session(DisplayedImage):
     def show_view(self, node: Any, location: str, path: str, view: View, as_labels: bool = False) -> None:
         """Display the image of a view, which belongs to the node at a path of an open location."""
         self.run_in_worker(
-            lambda: open_first_image(describe_member(node, location, path), view.image, as_labels),
+            lambda: open_first_image(
+                describe_member(node, location, path), view.image, as_labels, view.system
+            ),
             lambda opened: self._show_dataset_image(opened, view),
             "image",
         )
@@ -280,6 +287,27 @@ class Session(DisplayedImage):
                 lambda error: self._clear_image(str(error)),
                 "image",
             )
+
+    def show_system(self, system: SystemReference) -> None:
+        """Display the image in another coordinate system. Returns at once. ``system_refused`` follows if that fails."""
+        dataset, image = self.dataset, self.image
+        if dataset is None or image is None:
+            return
+        changed = replace(dataset, system=system)
+
+        def show(result: tuple[Image, tuple[Image, ...], tuple[str, ...]]) -> None:
+            if self.image is image:
+                self.set_dataset(changed)
+                self.show_image(*result, keep_settings=True)
+
+        def refuse(error: Exception) -> None:
+            self.show_message(str(error), True)
+            self.system_refused.emit()
+
+        self.worker.cancel("image")
+        self.worker.submit(
+            lambda: open_with_labels(changed, image.path, image.kind == "labels"), show, refuse, "image"
+        )
 
     def _show_dataset_image(self, opened: OpenedDataset, view: View | None) -> None:
         dataset, image, overlays, notes = opened

@@ -18,6 +18,7 @@ from typing import Any
 
 from zarrfs.engine.stores.regular_files import check_regular_file
 from zarrfs.errors import MetadataError
+from zarrfs.ngff import SystemReference
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.saved_views.fields import Fields
 from zarrfs_viewer.state.view_state import (
@@ -50,17 +51,22 @@ MAX_VIEW_NBYTES = 1 << 20
 
 @dataclass(frozen=True)
 class View:
-    """A named view of an image. ``location`` is the opened location; ``image`` is the image's path in the dataset."""
+    """A named view of an image. ``location`` is the opened location; ``image`` is the image's path in the dataset.
+
+    ``system`` is the coordinate system that is displayed; None for the first one, or without a choice.
+    """
 
     name: str
     location: str
     image: str
     settings: DisplaySettings
     viewport: Viewport | None = None
+    system: SystemReference | None = None
 
 
 def to_json(view: View) -> dict[str, Any]:
     """Return the view as plain JSON data."""
+    system = {} if view.system is None else {"system": {"path": view.system.path, "name": view.system.name}}
     return {
         "format": FORMAT_VERSION,
         "name": view.name,
@@ -68,6 +74,7 @@ def to_json(view: View) -> dict[str, Any]:
         "image": view.image,
         "intent": _to_json_value(asdict(view.settings)),
         "viewport": None if view.viewport is None else _to_json_value(asdict(view.viewport)),
+        **system,
     }
 
 
@@ -89,13 +96,14 @@ def from_json(document: Any) -> View:
             "format",
             f"expected {FORMAT_VERSION}, found {version}: the view was saved by another version of the viewer",
         )
-    viewport = fields.optional("viewport")
+    viewport, system = fields.optional("viewport"), fields.optional("system")
     return View(
         fields.string("name"),
         fields.string("location"),
         fields.string("image"),
         _settings(fields.inner("intent")),
         None if viewport is None else _viewport(viewport),
+        None if system is None else SystemReference(system.string("path", ""), system.string("name")),
     )
 
 

@@ -21,14 +21,14 @@ __all__ = [
     "ARRANGEMENTS",
     "AddedLabels",
     "Arrangement",
-    "SecondView",
+    "LayerView",
     "WindowState",
     "load_windows",
     "save_windows",
 ]
 
 Arrangement = Literal["beside", "translucent", "additive", "minimum", "difference"]
-"""How a second image is displayed: beside the first one, or blended with it."""
+"""How a layer is displayed: beside the first image, or blended with what is below it."""
 
 ARRANGEMENTS: tuple[Arrangement, ...] = get_args(Arrangement)
 
@@ -36,12 +36,13 @@ MAX_FILE_NBYTES = 16 << 20
 
 
 @dataclass(frozen=True)
-class SecondView:
-    """The second image of a window. The image of ``view`` is the path of its node in the location."""
+class LayerView:
+    """A layer of a window. The image of ``view`` is the path of its node in the location."""
 
     view: View
     arrangement: Arrangement
     opacity: float
+    visible: bool = True
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class WindowState:
     of the displayed node in the location of ``view``; the view is None if no image was displayed. ``panel`` is the
     number of the visible panel, and ``is_linked`` whether three linked panes were displayed. ``regions`` are those of
     all planes. ``as_labels`` is set if the image was displayed as labels, and ``labels`` are those that were added.
+    ``layers`` are those over the image, from back to front; of the images of a scene, those that the user has changed.
     """
 
     geometry: str = ""
@@ -71,7 +73,7 @@ class WindowState:
     is_linked: bool = False
     regions: tuple[PlaneRegions, ...] = ()
     docks: str = ""
-    second: SecondView | None = None
+    layers: tuple[LayerView, ...] = ()
     as_labels: bool = False
     labels: tuple[AddedLabels, ...] = ()
 
@@ -114,7 +116,7 @@ def _to_json(window: WindowState) -> dict[str, Any]:
         "locations": list(window.locations),
         "path": window.path,
         "view": None if window.view is None else to_json(window.view),
-        "second": None if window.second is None else _second_to_json(window.second),
+        "layers": [_layer_to_json(layer) for layer in window.layers],
         "panel": window.panel,
         "linked": window.is_linked,
         "as_labels": window.as_labels,
@@ -123,20 +125,22 @@ def _to_json(window: WindowState) -> dict[str, Any]:
     }
 
 
-def _second_to_json(second: SecondView) -> dict[str, Any]:
+def _layer_to_json(layer: LayerView) -> dict[str, Any]:
     return {
-        "view": to_json(second.view),
-        "arrangement": second.arrangement,
-        "opacity": second.opacity,
+        "view": to_json(layer.view),
+        "arrangement": layer.arrangement,
+        "opacity": layer.opacity,
+        "visible": layer.visible,
     }
 
 
-def _second_from_json(document: Any) -> SecondView:
-    fields = Fields(document, "/second")
-    return SecondView(
+def _layer_from_json(document: Any, pointer: str) -> LayerView:
+    fields = Fields(document, pointer)
+    return LayerView(
         from_json(document.get("view")),
         fields.choice("arrangement", ARRANGEMENTS),
         min(max(fields.number("opacity", 1.0), 0.0), 1.0),
+        fields.boolean("visible", True),
     )
 
 
@@ -145,14 +149,19 @@ def _from_json(document: Any) -> WindowState:
     locations = document.get("locations", [])
     if not isinstance(locations, list) or not all(isinstance(location, str) for location in locations):
         raise fields.error("locations", f"expected a list of texts, found {locations!r}")
-    view, second = document.get("view"), document.get("second")
+    view, second, listed = document.get("view"), document.get("second"), document.get("layers", [])
+    if not isinstance(listed, list):
+        raise fields.error("layers", f"expected a list, found {listed!r}")
+    layers = [_layer_from_json(layer, f"/layers/{number}") for number, layer in enumerate(listed)]
+    if second is not None:  # written when a window had at most one further image
+        layers.append(_layer_from_json(second, "/second"))
     return WindowState(
         geometry=fields.string("geometry", ""),
         docks=fields.string("docks", ""),
         locations=tuple(locations),
         path=fields.string("path", ""),
         view=None if view is None else from_json(view),
-        second=None if second is None else _second_from_json(second),
+        layers=tuple(layers),
         as_labels=fields.boolean("as_labels", False),
         labels=tuple(
             AddedLabels(

@@ -316,8 +316,8 @@ FIT_MARGIN = 0.02
 def fit(
     width: int,
     height: int,
-    rows: int,
-    columns: int,
+    rows: float,
+    columns: float,
     aspect: float = 1.0,
     margin: float = 0.0,
     turns: int = 0,

@@ -156,11 +156,19 @@ class Canvas(QWidget):
             layers.grid, layers.missing = grid, missing
             self.update()
 
-    def show_picture_overlay(self, overlay: PictureOverlay | None) -> None:
-        """Draw a second image over the image. None removes it."""
-        if overlay is not None or self.layers.overlay is not None:
-            self.layers.overlay = overlay
+    def show_picture_overlays(self, overlays: tuple[PictureOverlay, ...], shows_picture: bool = True) -> None:
+        """Draw the pictures of layers over the image, from back to front, and the image itself or not."""
+        layers = self.layers
+        if overlays or layers.overlays or shows_picture != layers.shows_picture:
+            layers.overlays, layers.shows_picture = overlays, shows_picture
             self.update()
+
+    def show_extent(self, extent: Rect | None) -> None:
+        """Fit the view to a box of data coordinates instead of the image, also now if the view is fitted."""
+        if extent != self.layers.extent:
+            self.layers.extent = extent
+            if self._fitted:
+                self.fit()
 
     def show_cross(self, point: tuple[float, float] | None) -> None:
         """Draw a cross-hair at (row, column). None removes it."""
@@ -197,7 +205,7 @@ class Canvas(QWidget):
         self.set_viewport(replace(viewport, width=width, height=height))
 
     def fit(self) -> None:
-        """Display the whole plane."""
+        """Display the whole plane with its layers."""
         self._fitted = True
         image, displayed = self.layers.image, self.layers.displayed
         if image is None:
@@ -207,9 +215,14 @@ class Canvas(QWidget):
         width, height = self._device_size()
         aspect = pixel_aspect(image, displayed)
         turns, is_mirrored = self._viewport.turns, self._viewport.mirrored
-        self.set_viewport(
-            fit(width, height, rows, columns, aspect, FIT_MARGIN, turns, is_mirrored), fitted=True
-        )
+        extent = self.layers.extent
+        if extent is None:
+            viewport = fit(width, height, rows, columns, aspect, FIT_MARGIN, turns, is_mirrored)
+        else:
+            top, left, bottom, right = extent
+            viewport = fit(width, height, bottom - top, right - left, aspect, FIT_MARGIN, turns, is_mirrored)
+            viewport = replace(viewport, center=((top + bottom) / 2, (left + right) / 2))
+        self.set_viewport(viewport, fitted=True)
 
     @property
     def orientation(self) -> tuple[int, bool]:

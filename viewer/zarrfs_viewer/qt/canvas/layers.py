@@ -1,4 +1,4 @@
-"""What is drawn on a canvas: the picture, a second picture, the chunk grid, shapes, the scale bar and the state."""
+"""What is drawn on a canvas: the pictures of the image and of layers, the chunk grid, shapes, scale bar and state."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ class CanvasLayers:
         frame: the frame that is drawn.
         grid, missing: the chunk grid, and the chunks that are hatched.
         regions: the regions whose outlines and names are drawn.
-        overlay: the second picture.
+        overlays: the pictures of layers over the picture, from back to front.
+        shows_picture: whether the picture itself is drawn.
+        extent: the box (top, left, bottom, right) of the picture and its layers in data coordinates; None if it is the
+            picture.
     """
 
     def __init__(self) -> None:
@@ -61,13 +64,15 @@ class CanvasLayers:
         self.grid: ChunkGrid | None = None
         self.missing: tuple[Rect, ...] = ()
         self.regions: tuple[Region, ...] = ()
-        self.overlay: PictureOverlay | None = None
+        self.overlays: tuple[PictureOverlay, ...] = ()
+        self.shows_picture = True
+        self.extent: Rect | None = None
 
     def show_image(self, image: Image | None, displayed: tuple[int, int]) -> None:
         """Prepare for another image or other axes. Removes the frame and the chunk grid."""
         self.image, self.displayed = image, displayed
-        self.frame = self._pixels = self.grid = None
-        self.missing = ()
+        self.frame = self._pixels = self.grid = self.extent = None
+        self.missing = self.overlays = ()
 
     def show_frame(self, frame: Frame) -> None:
         """Draw another frame."""
@@ -102,10 +107,10 @@ class CanvasLayers:
             return
         painter.save()
         painter.scale(1 / ratio, 1 / ratio)
-        if self.frame is not None and self._pixels is not None:
+        if self.frame is not None and self._pixels is not None and self.shows_picture:
             draw_picture(painter, viewport, self.frame.grid.rect, self._pixels)
-        if self.overlay is not None and self.frame is not None:
-            draw_picture_overlay(painter, viewport, self.overlay)
+        for overlay in self.overlays:
+            draw_picture_overlay(painter, viewport, overlay)
         draw_missing(painter, viewport, self.missing)
         if self.grid is not None:
             draw_grid(painter, viewport, self.grid)

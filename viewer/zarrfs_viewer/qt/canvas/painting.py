@@ -17,6 +17,7 @@ from zarrfs_viewer.rendering.renderer import Frame
 from zarrfs_viewer.state.view_state import Viewport
 
 __all__ = [
+    "Blending",
     "PictureOverlay",
     "device_rect",
     "draw_cross",
@@ -47,12 +48,17 @@ COMPOSITION_MODES = {
 
 @dataclass(frozen=True, eq=False)
 class PictureOverlay:
-    """A picture that is drawn over the image: its rectangle in data coordinates, blending mode and opacity (0 to 1)."""
+    """A picture that is drawn over the image: its rectangle in data coordinates, blending mode and opacity (0 to 1).
+
+    With ``is_smooth`` its pixels are interpolated. ``source`` owns the memory of the picture.
+    """
 
     picture: QImage
     rect: Rect
     blending: Blending
     opacity: float
+    is_smooth: bool = False
+    source: object = None
 
 
 LABEL_BACKGROUND = QColor(0, 0, 0, 110)
@@ -76,9 +82,16 @@ def device_rect(viewport: Viewport, rect: Rect) -> QRectF:
     return QRectF(QPointF(x0, y0), QPointF(x1, y1)).normalized()
 
 
-def draw_picture(painter: QPainter, viewport: Viewport, rect: Rect, picture: QImage) -> None:
-    """Draw a picture of the plane at a box of data coordinates, rotated and mirrored as the viewport is."""
-    painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, viewport.zoom < 1)
+def draw_picture(
+    painter: QPainter, viewport: Viewport, rect: Rect, picture: QImage, is_smooth: bool | None = None
+) -> None:
+    """Draw a picture of the plane at a box of data coordinates, rotated and mirrored as the viewport is.
+
+    With ``is_smooth`` its pixels are interpolated; None stands for a picture of the image of the viewport.
+    """
+    painter.setRenderHint(
+        QPainter.RenderHint.SmoothPixmapTransform, viewport.zoom < 1 if is_smooth is None else is_smooth
+    )
     if not viewport.turns and not viewport.mirrored:
         painter.drawImage(device_rect(viewport, rect), picture)
         return
@@ -187,7 +200,7 @@ def draw_regions(painter: QPainter, viewport: Viewport, regions: Iterable[Region
 
 
 def draw_picture_overlay(painter: QPainter, viewport: Viewport, overlay: PictureOverlay) -> None:
-    """Blend a second image with what has been drawn."""
+    """Blend the picture of a layer with what has been drawn."""
     painter.save()
     picture = overlay.picture
     if overlay.blending == "additive":
@@ -196,7 +209,7 @@ def draw_picture_overlay(painter: QPainter, viewport: Viewport, overlay: Picture
     else:
         painter.setOpacity(overlay.opacity)
     painter.setCompositionMode(COMPOSITION_MODES[overlay.blending])
-    draw_picture(painter, viewport, overlay.rect, picture)
+    draw_picture(painter, viewport, overlay.rect, picture, overlay.is_smooth)
     painter.restore()
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PyQt6.QtCore import QObject, QTimer, pyqtSignal
 from PyQt6.QtWidgets import QToolTip
 
 from zarrfs.errors import ChunkDecodeError
 from zarrfs_viewer.analysis.chunk_overlay import ChunkGrid, chunk_grid, missing_chunks
-from zarrfs_viewer.analysis.readout import Readout, readout
+from zarrfs_viewer.analysis.readout import LayerReadout, LayersReadout, Readout, readout
 from zarrfs_viewer.display.linking import complementary_slab
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.qt.canvas.canvas import Canvas
@@ -35,11 +37,12 @@ class Pane(QObject):
     Attributes:
         displayed, image: the axes and the image that the canvas is prepared for. The session may have another image
             until ``show_axes`` is called; the pane shows nothing of it until then.
+        read_layers: returns the values of the layers over the image at a point.
         shows_slab: whether the pane shows a slab of the plane, or a single slice while the other panes show slabs.
 
     Signals:
         frame_shown: (frame) another frame is displayed.
-        pointed: (readout or None) the values below the pointer.
+        pointed: (Readout, LayersReadout or None) the values below the pointer.
     """
 
     frame_shown = pyqtSignal(object)
@@ -56,6 +59,7 @@ class Pane(QObject):
         self.canvas = Canvas()
         self.show_chunks = False
         self.shows_slab = False
+        self.read_layers: Callable[[float, float], tuple[LayerReadout, ...]] = lambda row, column: ()
         self._missing: tuple[ChunkGrid, tuple[Rect, ...]] | None = None
         self._error = ""
         self._first_request = Steps(self)
@@ -173,7 +177,8 @@ class Pane(QObject):
 
     def _update_readout(self, position: tuple[float, float] | None) -> None:
         values = None if position is None else self.values_at(*position)
-        self.pointed.emit(values)
+        layers = () if position is None else self.read_layers(*position)
+        self.pointed.emit(LayersReadout(values, layers) if layers else values)
         self._show_properties(values)
 
     def _show_properties(self, values: Readout | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,8 +10,8 @@ import numpy as np
 from PyQt6.QtGui import QColor, QImage, QPainter
 
 from zarrfs_viewer.analysis.readout import scale_bar
+from zarrfs_viewer.qt.canvas.painting import PictureOverlay, draw_picture_overlay, draw_scale_bar
 from zarrfs_viewer.qt.canvas.painting import draw_picture as draw_plane
-from zarrfs_viewer.qt.canvas.painting import draw_scale_bar
 from zarrfs_viewer.rendering.compose import Pixels
 from zarrfs_viewer.rendering.renderer import Frame
 
@@ -20,8 +21,16 @@ UNSCALED_WIDTH = 1000
 """Pixels. The scale bar and its text become larger in wider pictures."""
 
 
-def draw_picture(frame: Frame, with_scale_bar: bool) -> QImage:
-    """Return the picture of a frame with the size of its viewport. What is outside of the image is black."""
+def draw_picture(
+    frame: Frame,
+    with_scale_bar: bool,
+    layers: Sequence[PictureOverlay] = (),
+    shows_first: bool = True,
+) -> QImage:
+    """Return the picture of a frame with the size of its viewport, and layers over it, from back to front.
+
+    What is outside of the images is black. Without ``shows_first`` the frame itself is not drawn.
+    """
     viewport, image = frame.state.viewport, frame.state.image
     picture = QImage(viewport.width, viewport.height, QImage.Format.Format_RGB32)
     picture.fill(QColor(0, 0, 0))
@@ -29,7 +38,10 @@ def draw_picture(frame: Frame, with_scale_bar: bool) -> QImage:
     data: Any = frame.pixels.data
     source = QImage(data, width, height, width * 4, QImage.Format.Format_ARGB32_Premultiplied)
     painter = QPainter(picture)
-    draw_plane(painter, viewport, frame.grid.rect, source)
+    if shows_first:
+        draw_plane(painter, viewport, frame.grid.rect, source)
+    for layer in layers:
+        draw_picture_overlay(painter, viewport, layer)
     if with_scale_bar:
         factor = max(1.0, viewport.width / UNSCALED_WIDTH)
         painter.scale(factor, factor)

@@ -138,7 +138,8 @@ class Series(Panel):
     def _show_dataset(self) -> None:
         dataset = self._session.dataset
         if dataset is not None:
-            has_series = len(dataset.images) > 1
+            # The images of a scene are layers.
+            has_series = len(dataset.images) > 1 and dataset.kind != "scene"
             if has_series:
                 self.gallery.show_dataset(dataset)
             self._context.docks.show_with_data(self.dock, has_series)

@@ -252,7 +252,9 @@ def take_screenshot(
     """
     import tempfile
 
-    from zarrfs_viewer.qt.panels.values.values import Values  # needs numpy, which windows import later
+    # These need numpy, which windows import later.
+    from zarrfs_viewer.qt.panels.layers.layers_view import LayersView
+    from zarrfs_viewer.qt.panels.values.values import Values
 
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     application = make_application(fail)
@@ -287,7 +289,8 @@ def take_screenshot(
             if frame.finished:
                 if not frame.complete:
                     problems.append(window.notice.text() or "a part of the image could not be read")
-                finish(MAX_PLATE_POLLS if window.panel(Values).is_shown else MAX_PANEL_POLLS)
+                is_long = window.panel(Values).is_shown or window.panel(LayersView).layers.layers
+                finish(MAX_PLATE_POLLS if is_long else MAX_PANEL_POLLS)
 
         def show_other() -> None:
             """Finish if no image is displayed: when the overview of a plate, or a table of values, is complete."""

@@ -10,13 +10,13 @@ from pathlib import Path
 from PyQt6.QtCore import QByteArray, QEvent, QObject, QTimer
 
 from zarrfs_viewer.qt.panels.hierarchy.hierarchy import Hierarchy
+from zarrfs_viewer.qt.panels.layers.layers_view import LayersView
 from zarrfs_viewer.qt.panels.measure.measurements import Measurements
-from zarrfs_viewer.qt.panels.second.second_image_view import SecondImageView
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.saved_views.views import View
 from zarrfs_viewer.saved_views.window_state import (
     AddedLabels,
-    SecondView,
+    LayerView,
     WindowState,
     load_windows,
     save_windows,
@@ -94,13 +94,13 @@ def window_state(window: MainWindow) -> WindowState:
     dataset, image, settings = session.dataset, session.image, session.settings
     if dataset is None or image is None or settings is None:
         return state
-    view = View("", dataset.location, image.path, settings, window.canvas.viewport)
+    view = View("", dataset.location, image.path, settings, window.canvas.viewport, dataset.system)
     added = settings.labels[len(settings.labels) - len(session.added) :]
     return replace(
         state,
         path=dataset.path,
         view=view,
-        second=window.panel(SecondImageView).image.view(),
+        layers=window.panel(LayersView).layers.views(),
         as_labels=image.kind == "labels",
         labels=tuple(AddedLabels(*place, each) for place, each in zip(session.added, added, strict=True)),
     )
@@ -127,8 +127,8 @@ def restore_window(window: MainWindow, state: WindowState) -> None:
     def apply_panels() -> None:
         window.panels.setCurrentIndex(state.panel)
         window.actions_by_name["linked"].setChecked(state.is_linked)
-        if state.second is not None:
-            _restore_second(window, state.second, state.panel)
+        for layer in state.layers:
+            _restore_layer(window, layer, state.panel)
         for labels in state.labels:
             _restore_labels(window, labels)
 
@@ -150,20 +150,15 @@ def restore_window(window: MainWindow, state: WindowState) -> None:
         session.open_view(view, state.as_labels)
 
 
-def _restore_second(window: MainWindow, second: SecondView, panel: int) -> None:
-    """Display the second image as soon as its location is open. It adds a panel: another one may have been visible."""
-    image = window.panel(SecondImageView).image
-
-    def show_panel() -> None:
-        image.image_changed.disconnect(show_panel)
-        window.panels.setCurrentIndex(panel)
+def _restore_layer(window: MainWindow, layer: LayerView, panel: int) -> None:
+    """Display a layer as soon as its location is open. It adds a panel: another one may have been visible."""
+    layers = window.panel(LayersView).layers
 
     def show(node: object) -> None:
-        if image.image is None:
-            image.image_changed.connect(show_panel)
-            image.restore(node, second)
+        layers.restore(node, layer)
+        window.panels.setCurrentIndex(panel)
 
-    _call_when_open(window, second.view.location, show)
+    _call_when_open(window, layer.view.location, show)
 
 
 def _restore_labels(window: MainWindow, labels: AddedLabels) -> None:

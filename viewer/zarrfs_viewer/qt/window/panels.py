@@ -16,7 +16,7 @@ PANELS = (
     ("metadata.metadata", "Metadata"),
     ("messages", "Messages"),
     ("settings_history", "SettingsHistory"),
-    ("second.second_image_view", "SecondImageView"),
+    ("layers.layers_view", "LayersView"),
     ("pyramid_actions", "PyramidActions"),
     ("values.values", "Values"),
     ("pictures.pictures", "PictureActions"),

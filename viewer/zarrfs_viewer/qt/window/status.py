@@ -7,7 +7,7 @@ from PyQt6.QtWidgets import QProgressBar, QPushButton, QStatusBar
 
 from zarrfs.credentials import hide_credentials
 from zarrfs.engine.cache import default_cache
-from zarrfs_viewer.analysis.readout import Readout, format_bytes
+from zarrfs_viewer.analysis.readout import LayersReadout, Readout, format_bytes
 from zarrfs_viewer.process_memory import resident_nbytes
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.fixed_size_label import FixedSizeLabel
@@ -75,7 +75,7 @@ class StatusFields(QObject):
         session.worker.busy.connect(self.show_task_count)
         session.opening_changed.connect(self.show_opening)
 
-    def show_readout(self, values: Readout | None) -> None:
+    def show_readout(self, values: Readout | LayersReadout | None) -> None:
         """Show the values below the pointer; None removes them."""
         self._readout = "" if values is None else values.text()
         self._show_position()

@@ -45,7 +45,7 @@ class HierarchyModel(QAbstractItemModel):
         file_for_drag: called for each item that is dragged to another program. Returns the file that represents the
             node, or None.
         is_displayed: returns whether an item is the displayed image, whose name is bold.
-        is_second: returns whether an item is the second image, whose name is italic.
+        is_layer: returns whether an item is a layer over the image. Its name is italic.
 
     Signals:
         failed: (text) the members of a group could not be listed, with the reason.
@@ -62,7 +62,7 @@ class HierarchyModel(QAbstractItemModel):
         self._worker = worker
         self.file_for_drag: Callable[[HierarchyItem], Path | None] = lambda item: None
         self.is_displayed: Callable[[HierarchyItem], bool] = lambda item: False
-        self.is_second: Callable[[HierarchyItem], bool] = lambda item: False
+        self.is_layer: Callable[[HierarchyItem], bool] = lambda item: False
         self._bold, self._italic = QFont(), QFont()
         self._bold.setBold(True)
         self._italic.setItalic(True)
@@ -245,15 +245,15 @@ class HierarchyModel(QAbstractItemModel):
             return plain(item.name)
         if role == SUMMARY:
             self.request(item)
-            second = " · second image" if self.is_second(item) else ""
-            return plain(f"{'cannot be read' if item.error else self._summary(item)}{second}")
+            layer = " · layer" if self.is_layer(item) else ""
+            return plain(f"{'cannot be read' if item.error else self._summary(item)}{layer}")
         if role == Qt.ItemDataRole.AccessibleTextRole:
             displayed = ", displayed" if self.is_displayed(item) else ""
-            second = ", second image" if self.is_second(item) else ""
-            return plain(f"{item.name} {self._summary(item)}{displayed}{second}")
+            layer = ", layer" if self.is_layer(item) else ""
+            return plain(f"{item.name} {self._summary(item)}{displayed}{layer}")
         if role == Qt.ItemDataRole.FontRole:
-            is_second = not self.is_displayed(item) and self.is_second(item)
-            return self._bold if self.is_displayed(item) else self._italic if is_second else None
+            is_italic = not self.is_displayed(item) and self.is_layer(item)
+            return self._bold if self.is_displayed(item) else self._italic if is_italic else None
         if role == Qt.ItemDataRole.ToolTipRole:
             details = item.description.details if item.description is not None else ""
             return tooltip(

@@ -44,14 +44,14 @@ class TreePanel(QWidget):
         clicked: the user clicked a node.
         window_requested: (location) the user wants to open a node in a new window.
         closed: (location) the user closed an open location.
-        second_image_requested: (node, location, path, arrangement) the user wants to see a node as second image.
+        layer_requested: (node, location, path, arrangement) the user wants to see a node as a layer.
     """
 
     unreadable_node_selected = pyqtSignal(str)
     clicked = pyqtSignal()
     window_requested = pyqtSignal(str)
     closed = pyqtSignal(str)
-    second_image_requested = pyqtSignal(object, str, str, str)
+    layer_requested = pyqtSignal(object, str, str, str)
 
     def __init__(self, session: Session, mounts: Mounts, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -101,7 +101,7 @@ class TreePanel(QWidget):
         self.model.add(display_name(location), node, location, number)
 
     def repaint_rows(self) -> None:
-        """Paint the rows again, because another image or second image is displayed."""
+        """Paint the rows again, because another image or layer is displayed."""
         viewport = self.view.viewport()
         if viewport is not None:
             viewport.update()
@@ -258,10 +258,10 @@ class TreePanel(QWidget):
             if self._session.image is not None:
                 entries.append(("Show as labels over the image", lambda: self._session.add_labels(*place)))
         if item.node is not None and self._session.image is not None:
-            show = self.second_image_requested.emit
-            second = item.node, item.location, item.path
-            entries.append(("Show beside", lambda: show(*second, "beside")))
-            entries.append(("Show over the image", lambda: show(*second, "translucent")))
+            show = self.layer_requested.emit
+            layer = item.node, item.location, item.path
+            entries.append(("Show beside", lambda: show(*layer, "beside")))
+            entries.append(("Show over the image", lambda: show(*layer, "translucent")))
         return entries
 
     def close_location(self, item: HierarchyItem) -> None:

@@ -10,8 +10,9 @@ from PyQt6.QtGui import QAction, QGuiApplication, QImage
 from zarrfs_viewer.export.movie import movie_positions, write_mp4, write_series
 from zarrfs_viewer.export.picture import render_view
 from zarrfs_viewer.export.writers import Progress
-from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.qt.canvas.layer_pictures import render_layers
 from zarrfs_viewer.qt.canvas.picture import draw_picture, to_pixels
+from zarrfs_viewer.qt.panels.layers.layers_view import LayersView
 from zarrfs_viewer.qt.panels.measure.measurements import Measurements
 from zarrfs_viewer.qt.panels.panel import NO_IMAGE, Panel, PanelContext
 from zarrfs_viewer.qt.panels.pictures.export_dialog import ExportDialog, Exporter, file_name
@@ -21,7 +22,7 @@ from zarrfs_viewer.qt.support.actions import ActionSpec
 from zarrfs_viewer.qt.support.file_dialogs import ask_new_file
 from zarrfs_viewer.qt.support.png import write_png
 from zarrfs_viewer.rendering.compose import Pixels
-from zarrfs_viewer.state.view_state import DisplaySettings, Viewport, with_position
+from zarrfs_viewer.state.view_state import Viewport, with_position
 
 __all__ = ["PictureActions"]
 
@@ -125,11 +126,10 @@ class PictureActions(Panel):
         if image is None or settings is None:
             self._session.show_message(NO_IMAGE)
             return
-        canvas, overlays = self._panes.main.canvas, self._session.overlays
-        viewport, with_bar = canvas.viewport, canvas.layers.show_scale_bar
-        self._session.run_in_worker(
-            lambda: _draw(image, settings, viewport, overlays, with_bar), self._put_on_clipboard, "picture"
-        )
+        canvas = self._panes.main.canvas
+        draw = self._drawing(canvas.viewport, canvas.layers.show_scale_bar)
+        if draw is not None:
+            self._session.run_in_worker(lambda: draw(None), self._put_on_clipboard, "picture")
 
     def _put_on_clipboard(self, drawn: Drawn) -> None:
         picture, error = drawn
@@ -194,22 +194,19 @@ class PictureActions(Panel):
     def _drawing(self, viewport: Viewport, with_bar: bool, axis: int | None = None) -> Draw | None:
         """Return a function that draws the slice at a position of an axis. Call the function on a worker thread."""
         image, settings, overlays = self._session.image, self._session.settings, self._session.overlays
+        image_layers = self._context.find(LayersView).layers
+        layers, shows_first = image_layers.drawings(viewport), image_layers.first_visible
         if image is None or settings is None:
             return None
 
         def draw(position: int | None) -> Drawn:
-            if axis is None or position is None:
-                return _draw(image, settings, viewport, overlays, with_bar)
-            return _draw(image, with_position(settings, axis, position), viewport, overlays, with_bar)
+            place = settings if axis is None or position is None else with_position(settings, axis, position)
+            frame = render_view(image, place, viewport, overlays, skip_corrupt=True)
+            pictures, problem = render_layers(image, place, viewport, layers)
+            error = frame.errors[0].message if frame.errors else problem
+            return draw_picture(frame, with_bar, pictures, shows_first), error
 
         return draw
-
-
-def _draw(
-    image: Image, settings: DisplaySettings, viewport: Viewport, overlays: tuple[Image, ...], with_bar: bool
-) -> Drawn:
-    frame = render_view(image, settings, viewport, overlays, skip_corrupt=True)
-    return draw_picture(frame, with_bar), frame.errors[0].message if frame.errors else ""
 
 
 def _write_picture(file: Path, draw: Draw) -> str:

@@ -10,6 +10,7 @@ from PyQt6.QtGui import QAction
 
 import zarrfs
 from zarrfs_viewer.images.reading import PaddedArray, SourceArray
+from zarrfs_viewer.images.resampling import source_array
 from zarrfs_viewer.qt.panels.metadata.metadata import Metadata
 from zarrfs_viewer.qt.panels.panel import IMAGE_PAGE, Panel, PanelContext, check_while_visible
 from zarrfs_viewer.qt.panels.values.neighbourhood_panel import NeighbourhoodPanel
@@ -85,7 +86,7 @@ class Values(Panel):
     def _array(self) -> SourceArray | None:
         dataset, image = self._session.dataset, self._session.image
         if image is not None:
-            array: Any = image.levels[0].array
+            array: Any = source_array(image.levels[0].array)
             return array.array if isinstance(array, PaddedArray) else array
         node = dataset.node if dataset is not None else None
         return node if isinstance(node, zarrfs.Array) else None

@@ -1,1 +1,0 @@
-"""A second image beside or over the first one."""
