@@ -16,13 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from zarrfs_viewer.analysis.chunk_overlay import chunk_grid, missing_chunks
 from zarrfs_viewer.analysis.image_summary import image_summary, stored_summary
+from zarrfs_viewer.display.levels import frame_grid
 from zarrfs_viewer.display.overlay import level_map
+from zarrfs_viewer.display.resolve import plane_key
 from zarrfs_viewer.images.dataset import Dataset, describe, initial_settings
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.open_image import image_from_array
 from zarrfs_viewer.images.placement import placed
 from zarrfs_viewer.images.resampling import ResampledArray
-from zarrfs_viewer.state.view_state import Viewport
+from zarrfs_viewer.rendering.sampling import footprint
+from zarrfs_viewer.state.view_state import Projection, Viewport, fit, with_projection
 
 import zarrfs
 from tests.viewer.scenes import MICROMETERS, affine_rows, value_at, write_scene
@@ -334,3 +337,61 @@ def test_a_resampled_image_is_summarized_as_it_is_stored_and_has_no_chunk_grid(t
     grid = chunk_grid(image, initial_settings(image), viewport, 0)
     assert not grid.chunk_rows
     assert missing_chunks(image, initial_settings(image), viewport, 0) == ()
+
+
+@pytest.mark.parametrize("names", [("c", "y", "x"), ("y", "x", "c")])
+def test_channels_and_colours_are_not_resampled(names: tuple[str, ...]) -> None:
+    shape = {"c": 3, "y": 20, "x": 24}
+    data = np.random.default_rng(3).integers(1, 250, [shape[name] for name in names]).astype("u1")
+    array = zarrfs.create_array(
+        zarrfs.MemoryStore(), data=data, chunks=data.shape, dimension_names=list(names)
+    )
+    axes = {"c": Axis("c", "channel"), "y": YX[0], "x": YX[1]}
+    rows = np.zeros((3, 4))
+    block, places = rotation(30), [names.index("y"), names.index("x")]
+    rows[np.ix_(places, places)] = block
+    rows[names.index("c"), names.index("c")] = 1
+    source = image_from_array(array)
+    image = placed(source, tuple(axes[name] for name in names), rows)
+    channel = names.index("c")
+    assert (image.channel_axis, image.rgb_axis) == (source.channel_axis, source.rgb_axis)
+    assert image.shape[channel] == 3
+    for number in range(3):
+        alone = image_from_array(
+            zarrfs.create_array(
+                zarrfs.MemoryStore(),
+                data=np.take(data, number, channel),
+                chunks=(20, 24),
+                dimension_names=["y", "x"],
+            )
+        )
+        expected = values(placed(alone, YX, np.column_stack([block, (0, 0)])))
+        assert np.array_equal(np.take(values(image), number, channel), expected)
+
+
+def test_a_slab_of_an_oblique_volume_is_the_projection_of_its_planes(tmp_path: Path) -> None:
+    data = np.random.default_rng(4).integers(1, 200, (12, 20, 24)).astype("u1")
+    dataset = scene(
+        tmp_path / "a.zarr",
+        {"a": (data, (1, 1, 1), affine_rows(oblique(), (0, 0, 0)))},
+        names="zyx",
+        chunk=8,
+    )
+    image = dataset.open_image("a")
+    slab = with_projection(initial_settings(image), Projection(0, "max", 5))
+    plane = plane_key(image, 0, slab)
+    assert plane.slab is not None
+    rows, columns = (slice(0, image.shape[axis]) for axis in plane.displayed)
+    found = image.read_region(plane, rows, columns)
+    planes = values(image)[plane.slab.start : plane.slab.stop]
+    assert np.array_equal(found, planes.max(axis=0))
+    # What no plane of the slab contains is transparent; between two planes it may be covered.
+    row, column = plane.displayed
+    viewport = fit(400, 300, image.shape[row], image.shape[column])
+    grid = frame_grid(image, 0, slab, viewport)
+    mask = footprint(image, image, plane, plane.displayed, grid)
+    assert mask is not None
+    assert grid.stride == (1, 1)
+    assert mask[planes.any(axis=0)].all()
+    assert np.count_nonzero(mask & ~planes.any(axis=0)) < 0.1 * mask.size
+    assert not mask.all()

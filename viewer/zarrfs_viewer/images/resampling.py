@@ -95,6 +95,26 @@ class ResampledArray:
             inside = inside & self._is_inside(axis, position)
         return np.asarray(inside, np.bool_)
 
+    def covers_any(
+        self, positions: tuple[Any, ...], number: int, first: float, last: float
+    ) -> npt.NDArray[np.bool_]:
+        """Return whether any position along ``axes[number]`` from ``first`` to ``last`` is within the source.
+
+        The entry ``number`` of ``positions`` is ignored.
+        """
+        at_zero = self.source_positions((*positions[:number], 0.0, *positions[number + 1 :]))
+        low: Any = first
+        high: Any = last
+        for axis, row, start in zip(self.axes, self.matrix, at_zero, strict=True):
+            slope, length = row[number], self.source.shape[axis]
+            if abs(slope) < ROUNDING:
+                low = np.where(self._is_inside(axis, start), low, np.inf)
+                continue
+            ends = (-0.5 - start) / slope, (length - 0.5 - start) / slope
+            low = np.maximum(low, np.minimum(*ends))
+            high = np.minimum(high, np.maximum(*ends))
+        return np.asarray(low <= high + ROUNDING, np.bool_)
+
     def _is_inside(self, axis: int, position: Any) -> Any:
         return (position >= -0.5 - ROUNDING) & (position < self.source.shape[axis] - 0.5 - ROUNDING)
 

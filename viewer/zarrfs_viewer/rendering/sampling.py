@@ -66,12 +66,12 @@ def plane_pixels(
 def footprint(
     front: Image, image: Image, plane: PlaneKey, displayed: tuple[int, int], grid: FrameGrid
 ) -> npt.NDArray[np.bool_] | None:
-    """Return a mask of the pixels of a frame that are within a resampled image; None for other images and for slabs.
+    """Return a mask of the pixels of a frame that are within a resampled image; None for other images.
 
     The box of a rotated image contains pixels outside of the image, whose values mean nothing.
     """
     array = image.levels[plane.level].array
-    if not isinstance(array, ResampledArray) or (plane.slab is not None and plane.slab.axis in array.axes):
+    if not isinstance(array, ResampledArray):
         return None
     positions: list[Any] = [float(plane.indices[axis]) for axis in array.axes]
     for side, (front_axis, axis) in enumerate(zip(displayed, plane.displayed, strict=True)):
@@ -82,7 +82,12 @@ def footprint(
             factor, offset = level_map(front, image, plane.level, front_axis, axis)
             pixels = factor * data + offset
             positions[array.axes.index(axis)] = pixels[:, None] if side == 0 else pixels[None, :]
-    return np.broadcast_to(array.covers(tuple(positions)), grid.shape)
+    slab = plane.slab
+    if slab is None or slab.axis not in array.axes:
+        return np.broadcast_to(array.covers(tuple(positions)), grid.shape)
+    number = array.axes.index(slab.axis)
+    covered = array.covers_any(tuple(positions), number, slab.start, slab.stop - 1)
+    return np.broadcast_to(covered, grid.shape)
 
 
 def _indices(
