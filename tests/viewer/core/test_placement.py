@@ -24,6 +24,7 @@ from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.open_image import image_from_array
 from zarrfs_viewer.images.placement import placed
 from zarrfs_viewer.images.resampling import ResampledArray
+from zarrfs_viewer.rendering.contrast import channel_values
 from zarrfs_viewer.rendering.sampling import footprint
 from zarrfs_viewer.state.view_state import Projection, Viewport, fit, with_projection
 
@@ -395,3 +396,12 @@ def test_a_slab_of_an_oblique_volume_is_the_projection_of_its_planes(tmp_path: P
     assert mask[planes.any(axis=0)].all()
     assert np.count_nonzero(mask & ~planes.any(axis=0)) < 0.1 * mask.size
     assert not mask.all()
+
+
+def test_the_histogram_of_a_rotated_image_does_not_contain_the_corners_of_its_box(tmp_path: Path) -> None:
+    data = np.full((40, 64), 100, "u1")
+    dataset = scene(tmp_path / "a.zarr", {"a": (data, (1, 1), affine_rows(rotation(45), (0, 0)))})
+    image = dataset.open_image("a")
+    settings = initial_settings(image)
+    assert not values(image).all()
+    assert set(channel_values(image, settings.channels[0], settings).tolist()) == {100}

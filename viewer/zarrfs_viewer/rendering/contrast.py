@@ -14,6 +14,7 @@ import numpy.typing as npt
 from zarrfs.errors import ChunkDecodeError
 from zarrfs_viewer.display.resolve import plane_key
 from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.images.resampling import ResampledArray
 from zarrfs_viewer.images.tile_grid import PlaneKey
 from zarrfs_viewer.images.values import component, unsigned_offsets
 from zarrfs_viewer.state.view_state import ChannelSettings, DisplaySettings
@@ -156,6 +157,29 @@ def _percentiles(values: npt.NDArray[Any], low: float, high: float) -> tuple[flo
     return ordered[ranks[0]].item(), ordered[ranks[1]].item()
 
 
+def _within_image(
+    image: Image, plane: PlaneKey, region: tuple[slice, slice], values: npt.NDArray[Any]
+) -> npt.NDArray[Any]:
+    """Return the values of a region of a plane that are within a resampled image, as (number,) or (number, samples).
+
+    All values are returned of other images, of slabs, of parts of a region, and if none is within the image.
+    """
+    array = image.levels[plane.level].array
+    lengths = tuple(span.stop - span.start for span in region)
+    is_plane = (
+        plane.slab is None or not isinstance(array, ResampledArray) or plane.slab.axis not in array.axes
+    )
+    if not isinstance(array, ResampledArray) or not is_plane or values.shape[:2] != lengths:
+        return values
+    positions: list[Any] = [plane.indices[axis] for axis in array.axes]
+    for side, (axis, span, step) in enumerate(zip(plane.displayed, region, plane.steps, strict=True)):
+        if axis in array.axes:
+            pixels = np.arange(span.start, span.stop) * step
+            positions[array.axes.index(axis)] = pixels[:, None] if side == 0 else pixels[None, :]
+    inside = np.broadcast_to(array.covers(tuple(positions)), lengths)
+    return values[inside] if inside.any() else values
+
+
 def channel_values(
     image: Image,
     channel: ChannelSettings,
@@ -188,7 +212,8 @@ def channel_values(
         parts: list[npt.NDArray[Any]] = []
         for sampled, region in _sampled_regions(image, plane, rows, columns, max_pixels):
             try:
-                parts += read_intact(image, sampled, *region)
+                found = read_intact(image, sampled, *region)
+                parts += [_within_image(image, sampled, region, part) for part in found]
             except ChunkDecodeError as failure:
                 error = failure
         for part in parts:
