@@ -322,6 +322,19 @@ def cycles(graph: Mapping[str, Collection[str]]) -> list[list[str]]:
     return [list(group) for group in sorted(groups)]
 
 
+def imports_at_the_start(source: str, known: Collection[str] = MODULES) -> set[str]:
+    """Return the modules of ours that are imported when a module is: with the packages that contain them."""
+    outside = [node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    found = own_imports(ast.unparse(ast.Module(outside, [])), known)
+    return {parent for name in found for parent in (name, *_packages_of(name)) if parent in known}
+
+
+def _packages_of(module: str) -> Iterator[str]:
+    while "." in module:
+        module = module.rpartition(".")[0]
+        yield module
+
+
 def is_in(module: str, packages: Sequence[str]) -> bool:
     return any(module == package or module.startswith(f"{package}.") for package in packages)
 
@@ -335,6 +348,15 @@ def test_no_modules_import_each_other() -> None:
     assert cycles(module_imports()) == []
 
 
+def test_every_module_can_be_imported_first() -> None:
+    """Importing a module imports the packages above it first: these must not import what is being imported."""
+    graph = {
+        name: {each for each in imports_at_the_start(source) if each not in (name, *_packages_of(name))}
+        for name, source in SOURCES.items()
+    }
+    assert cycles(graph) == []
+
+
 def test_violations_are_found() -> None:
     source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from zarrfs.engine.array.array import Array\n"
     assert own_imports(source) == {"zarrfs.engine.array.array"}
@@ -344,6 +366,9 @@ def test_violations_are_found() -> None:
     assert upward_imports("zarrfs.api.open", own_imports(function)) == ["zarrfs.mount.tree"]
     assert cycles({"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a"]}) == [["a", "b", "c"]]
     assert cycles({"a": ["b"], "b": ["c"], "c": []}) == []
+    known = ("zarrfs", "zarrfs.tools", "zarrfs.tools.edit")
+    assert imports_at_the_start("from zarrfs.tools.edit import edit\n", known) == set(known)
+    assert imports_at_the_start(function, known) == set()
 
 
 def c_functions(source: str) -> set[str]:
