@@ -189,6 +189,14 @@ def test_the_sum_of_many_channels_saturates(count: int) -> None:
     assert result.tolist() == [min(255, value * count) for value in (0, 1, 2, 255)]
 
 
+def test_pixels_that_are_not_covered_add_nothing_to_the_sum() -> None:
+    planes = [np.full((3, 2), 200, np.uint8), np.zeros((3, 2), np.uint8)]
+    channels = [ChannelSettings(limits=(0, 255)), ChannelSettings(limits=(0, 255), invert=True)]
+    covered = np.array([[True, False]] * 3)
+    pixels = compose(planes, channels, covered=[None, covered])
+    np.testing.assert_array_equal(pixels, [[0xFFFFFFFF, 0xFFC8C8C8]] * 3)
+
+
 def test_the_picture_is_written_to_out() -> None:
     plane = random_values((40, 30), "uint16")
     out = np.zeros((40, 30), np.uint32)

@@ -149,7 +149,7 @@ def test_a_broken_chunk_is_hatched_and_reported(pane: Pane) -> None:
     frame = pane.finished(image, settings, whole(image, 64, 64))
     assert frame.finished
     assert (frame.pixels[:16] & 0xFF == 200).all()
-    assert set(np.unique(frame.pixels[16:32, 32:48])) == {0xFF000000, 0xFF600060}
+    assert set(np.unique(frame.pixels[16:32, 32:48])) == {0xFF200020, 0xFF600060}
     assert not frame.complete
     assert [error.failed for error in pane.errors] == [((16, 32, 32, 48),)]
     assert "chunk (1, 2) is broken" in pane.errors[0].message
@@ -161,7 +161,7 @@ def test_a_frame_settles_if_all_tiles_fail(pane: Pane) -> None:
     array.broken = {(0, 0)}
     frame = pane.finished(image, initial_settings(image), whole(image, 32, 32))
     assert not frame.complete
-    assert set(np.unique(frame.pixels)) == {0xFF000000, 0xFF600060}
+    assert set(np.unique(frame.pixels)) == {0xFF200020, 0xFF600060}
     assert pane.errors
 
 

@@ -166,6 +166,7 @@ def test_the_histogram_of_a_slice_with_a_corrupt_chunk_contains_the_other_values
     qtbot.waitUntil(lambda: found() == (3 * 32 * 32, 99.5, 163.5), timeout=TIMEOUT_MILLISECONDS)
     assert "c/0/0/1" in window.notice.text()
     assert "values that can be read" in window.notice.text()
+    assert "25 % unreadable" in window.panel(Channels).panel._title.text()
     window.actions_by_name["auto_all"].trigger()
     limits = lambda: None if window.display_settings is None else window.display_settings.channels[0].limits  # noqa: E731
     qtbot.waitUntil(lambda: limits() == (100.0, 163.0), timeout=TIMEOUT_MILLISECONDS)
@@ -203,7 +204,11 @@ def test_the_value_of_an_unreadable_chunk_is_not_copied_and_the_statistics_state
     regions = window.panel(Measurements).panel
     qtbot.waitUntil(lambda: "incomplete" in regions.title.text(), timeout=TIMEOUT_MILLISECONDS)
     chunk.write_bytes(intact_bytes)
-    wait_until_exact(qtbot, window, window.actions_by_name["retry"].trigger)
+    assert window.notice.act.text() == "Retry failed reads"
+    assert window.notice.act.isVisible()
+    wait_until_exact(qtbot, window, window.notice.act.click)
+    window.session.show_message("another message")
+    assert not window.notice.act.isVisible()
     assert any(title.startswith("Copy value") for title in titles())
     assert "unreadable" not in pane.values_at(5, 40).text()  # type: ignore[union-attr]
 

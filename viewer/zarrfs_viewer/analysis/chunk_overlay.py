@@ -1,4 +1,4 @@
-"""The chunk and shard grid of the displayed plane, and its missing chunks.
+"""The chunk and shard grid of the displayed plane, its missing chunks, and those that cannot be read.
 
 Only ``missing_chunks`` accesses the store; the other functions are pure.
 """
@@ -6,18 +6,20 @@ Only ``missing_chunks`` accesses the store; the other functions are pure.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from zarrfs_viewer.display.levels import visible_spans
-from zarrfs_viewer.display.resolve import plane_key
+from zarrfs_viewer.display.overlay import level_map
+from zarrfs_viewer.display.resolve import DisplayState, plane_key
 from zarrfs_viewer.images.chunk_keys import stored, stored_chunk_shape
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.resampling import ResampledArray
 from zarrfs_viewer.images.tile_grid import ALL
 from zarrfs_viewer.state.view_state import DisplaySettings, Viewport
+from zarrfs_viewer.streaming.streamer import TileError
 
-__all__ = ["ChunkGrid", "chunk_grid", "missing_chunks"]
+__all__ = ["ChunkGrid", "chunk_grid", "missing_chunks", "unreadable_chunks"]
 
 MIN_LINE_SPACING = 6.0
 """Chunk lines are not drawn if their distance is smaller, in device pixels."""
@@ -133,6 +135,32 @@ def missing_chunks(
         for coords, is_stored in zip(chunk_coords, stored(array, elements), strict=True)
         if not is_stored
     )
+
+
+def unreadable_chunks(
+    state: DisplayState, errors: Iterable[TileError]
+) -> tuple[tuple[float, float, float, float], ...]:
+    """Return the rectangles (top, left, bottom, right in data coordinates) of the parts of the displayed planes that
+    could not be read.
+    """
+    images = {layer.planes[-1]: layer.image for layer in state.layers}
+    rects = []
+    for error in errors:
+        plane = error.key.plane
+        image = images.get(plane)
+        if image is None:
+            continue  # of a coarser level, which is drawn only until the displayed level is read
+        sides = zip(state.settings.displayed, plane.displayed, plane.steps, strict=True)
+        maps = [
+            (*level_map(state.image, image, plane.level, front, axis), step) for front, axis, step in sides
+        ]
+        for top, left, bottom, right in error.failed:
+            (low, high), (west, east) = (
+                sorted((edge * step - 0.5 - offset) / factor for edge in edges)
+                for (factor, offset, step), edges in zip(maps, ((top, bottom), (left, right)), strict=True)
+            )
+            rects.append((low, west, high, east))
+    return tuple(dict.fromkeys(rects))
 
 
 def _rect(

@@ -52,7 +52,7 @@ class Profile:
 
     ``distance`` is in ``unit``, or in pixels if that is None. ``quantity`` is its name: the distance from the start of
     the line, or the name of the axis along which the profile was measured. ``unreadable`` is the number of samples of
-    each channel that lack values of corrupt chunks; they are NaN, or the mean of the other values.
+    each channel that lack values of unreadable chunks; they are NaN, or the mean of the other values.
     """
 
     distance: npt.NDArray[np.float64]
@@ -73,7 +73,7 @@ def line_profile(
     """Sample all channels of the displayed plane along a line between two (row, column) points.
 
     There is one sample per pixel of the level, with bilinear interpolation. Only tiles that the line intersects
-    are read. Samples in corrupt chunks are NaN. Blocks. Raises ZarrError.
+    are read. Samples in unreadable chunks are NaN. Blocks. Raises ZarrError.
     """
     rows, columns = settings.displayed
     ends = [
@@ -131,8 +131,8 @@ def _interpolate(
     row: npt.NDArray[np.float64],
     column: npt.NDArray[np.float64],
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Return bilinear samples at fractional pixels of a level, and which of them are in corrupt chunks. They are read
-    tile by tile.
+    """Return bilinear samples at fractional pixels of a level, and which of them are in unreadable chunks. They are
+    read tile by tile.
     """
     plane = plane_key(image, level, settings, channel.index)
     grid = image.grid(level, settings.displayed)
@@ -154,7 +154,7 @@ def _interpolate(
                 slice(span.start - whole.start, span.stop - whole.start)
                 for span, whole in zip(part, (rows, columns), strict=True)
             )
-            if read is None:
+            if isinstance(read, Exception):
                 corrupt[place] = np.nan
             else:
                 samples = read if sample is None else read[..., sample]
@@ -212,7 +212,7 @@ class RoiStatistics:
     """Statistics of one channel in one region.
 
     ``area`` is in ``unit`` squared, or in pixels if that is None. ``nans`` is the number of NaNs and ``unreadable``
-    that of pixels in corrupt chunks. Both are excluded from the statistics, and included in the area. The statistics
+    that of pixels in unreadable chunks. Both are excluded from the statistics, and included in the area. The statistics
     of no values are NaN. The median of more than 16 million values is the median of an evenly spaced sample.
     """
 
@@ -260,8 +260,8 @@ def roi_statistics(
 def roi_means(
     image: Image, settings: DisplaySettings, roi: Roi, level: int = 0
 ) -> tuple[list[float], tuple[int, ...]]:
-    """Return the mean of each channel in a region, without NaNs, and its number of pixels in corrupt chunks, which are
-    left out, too. The mean of no values is NaN. Blocks. Raises ZarrError.
+    """Return the mean of each channel in a region, without NaNs, and its number of pixels in unreadable chunks, which
+    are left out, too. The mean of no values is NaN. Blocks. Raises ZarrError.
     """
     means, unreadable = [], []
     for channel, sample in _curves(image, settings):
@@ -283,7 +283,7 @@ def _roi_values(
     image: Image, settings: DisplaySettings, roi: Roi, level: int, channel: ChannelSettings
 ) -> Iterator[tuple[npt.NDArray[Any] | None, int]]:
     """Yield the values of a region tile by tile, with shape (pixels,) or (pixels, samples), and their number. The
-    values of corrupt chunks are None.
+    values of unreadable chunks are None.
     """
     rows, columns = settings.displayed
     plane = plane_key(image, level, settings, channel.index)
@@ -306,7 +306,7 @@ def _roi_values(
                 inside = ellipse_mask(part, (top, left, bottom, right))
             else:
                 inside = polygon_mask(part, vertices)
-            yield None if values is None else values[inside], int(np.count_nonzero(inside))
+            yield None if isinstance(values, Exception) else values[inside], int(np.count_nonzero(inside))
 
 
 def _clip(span: slice, low: float, high: float) -> slice:

@@ -43,6 +43,11 @@ class Unreadable:
 
     reason: str
 
+    @property
+    def summary(self) -> str:
+        """The reason without the location at its beginning, which is long."""
+        return self.reason.partition(": ")[2] or self.reason
+
 
 @dataclass(frozen=True)
 class LabelReadout:
@@ -136,7 +141,7 @@ def format_value(value: Any) -> str:
     if value is None:
         return "…"
     if isinstance(value, Unreadable):
-        return f"unreadable: {value.reason}"
+        return f"unreadable: {value.summary}"
     if isinstance(value, tuple):
         return f"({', '.join(map(format_value, value))})"
     if isinstance(value, bool | int | str | np.datetime64 | np.timedelta64):
@@ -286,12 +291,11 @@ def _value(state: DisplayState, streamer: TileStreamer, layer: Layer, row: float
         row_pixel, column_pixel = pixel[0] // plane.steps[0], pixel[1] // plane.steps[1]
         tile_shape = layer.image.grid(plane.level, plane.displayed, plane.steps).tile
         key = TileKey(plane, row_pixel // tile_shape[0], column_pixel // tile_shape[1])
-        if plane is layer.planes[-1]:
-            for error in streamer.failures([key]):
-                if error.contains(row_pixel, column_pixel):
-                    return Unreadable(error.message)
+        errors = [e for e in streamer.failures([key]) if e.contains(row_pixel, column_pixel)]
+        if errors and plane is layer.planes[-1]:
+            return Unreadable(errors[0].message)
         tile = streamer.get(key)
-        if tile is None:
+        if tile is None or errors:
             continue
         value = tile[row_pixel % tile_shape[0], column_pixel % tile_shape[1]]
         if tile.ndim == 3:

@@ -68,7 +68,7 @@ class RegionStatistics:
 
     ``length`` is that of a line and ``area`` that of all other shapes, in ``unit`` or its square, or in pixels if the
     unit is None. The values of a line are those of its profile. ``unreadable`` is the number of pixels, or of samples
-    of a line, in corrupt chunks. They are excluded from the statistics.
+    of a line, in unreadable chunks. They are excluded from the statistics.
     """
 
     region: str

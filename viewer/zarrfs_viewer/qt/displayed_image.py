@@ -56,7 +56,8 @@ class DisplayedImage(QObject):
         position_changed, projection_changed, channels_changed, labels_changed: this part of the settings changed; also
             emitted after ``image_changed``.
         settings_changed: any part of the settings changed; emitted last.
-        message_changed: (text, is_warning) a message for the user; an empty text clears the message.
+        message_changed: (text, is_warning, action) a message for the user, and the name of an action that helps, or an
+            empty text; an empty message clears the message.
         outcome_reported: (text, is_warning) how a long operation, such as an export, ended.
     """
 
@@ -69,7 +70,7 @@ class DisplayedImage(QObject):
     channels_changed = pyqtSignal()
     labels_changed = pyqtSignal()
     settings_changed = pyqtSignal()
-    message_changed = pyqtSignal(str, bool)
+    message_changed = pyqtSignal(str, bool, str)
     outcome_reported = pyqtSignal(str, bool)
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -85,10 +86,10 @@ class DisplayedImage(QObject):
         self.auto_contrast_per_image = False
         self._last_message = ""
 
-    def show_message(self, text: str, is_warning: bool = False) -> None:
-        """Show a message to the user. An empty text clears the message."""
+    def show_message(self, text: str, is_warning: bool = False, action: str = "") -> None:
+        """Show a message to the user, with a button for the action of a name. An empty text clears the message."""
         self._last_message = text
-        self.message_changed.emit(text, is_warning)
+        self.message_changed.emit(text, is_warning, action)
 
     def add_hint(self, text: str) -> None:
         """Show a message that is less important than others: it does not replace one."""

@@ -29,13 +29,17 @@ BAND_PIXELS = 1 << 16
 
 
 def compose(
-    planes: Sequence[npt.NDArray[Any]], channels: Sequence[ChannelSettings], out: Pixels | None = None
+    planes: Sequence[npt.NDArray[Any]],
+    channels: Sequence[ChannelSettings],
+    out: Pixels | None = None,
+    covered: Sequence[npt.NDArray[np.bool_] | None] = (),
 ) -> Pixels:
     """Return the sum of channels: ``planes[i]`` drawn with the settings ``channels[i]``.
 
     All planes have the same shape (rows, columns). ``limits`` None means the range of the data type, or 0 to 1
     for floats. Every plane is drawn; ``visible`` is ignored. Sums saturate. If ``out`` is given, it is filled and
-    returned. Raises ValueError if the arguments do not match.
+    returned. ``covered`` has for each plane the mask of the pixels that contribute to the sum, or None for all of
+    them; by default all do. Raises ValueError if the arguments do not match.
     """
     if not planes or len(planes) != len(channels):
         raise ValueError(
@@ -61,7 +65,11 @@ def compose(
         ):
             values = component(plane[top : top + height], channel.component, channel.field)
             # All indices are in range. With mode "clip", NumPy writes to ``out`` without an intermediate buffer.
-            np.take(table, transfer.index(values), out=addend if number else words, mode="clip")
+            drawn = addend if number else words
+            np.take(table, transfer.index(values), out=drawn, mode="clip")
+            mask = covered[number] if covered else None
+            if mask is not None:
+                drawn[~mask[top : top + height]] = 0
             if number:
                 words += addend
                 if number % _CHANNELS_PER_SATURATION == 0:

@@ -1,4 +1,4 @@
-"""Histograms and automatic contrast limits. Only ``channel_values`` reads; the other functions are pure."""
+"""Histograms and automatic contrast limits. Only ``channel_values`` and ``channel_histogram`` read."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zarrfs.errors import ChunkDecodeError
+from zarrfs.errors import ZarrError
 from zarrfs_viewer.display.resolve import plane_key
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.resampling import ResampledArray
 from zarrfs_viewer.images.tile_grid import PlaneKey
 from zarrfs_viewer.images.values import component, unsigned_offsets
 from zarrfs_viewer.state.view_state import ChannelSettings, DisplaySettings
-from zarrfs_viewer.streaming.tile_reading import read_intact
+from zarrfs_viewer.streaming.tile_reading import is_of_chunk, read_intact
 
-__all__ = ["Histogram", "auto_limits", "channel_values", "histogram", "rgb_limits"]
+__all__ = ["Histogram", "auto_limits", "channel_histogram", "channel_values", "histogram", "rgb_limits"]
 
 MAX_PERCENTILE_VALUES = 1 << 18
 """Percentiles are computed from about this number of evenly spaced values: 1 ms instead of 44 ms for a plane of
 2048 x 2048, with the same result in practice."""
 
+MAX_READ_PIXELS = 1 << 20
+"""Histograms and limits are those of the finest level with at most this number of pixels."""
 MAX_EXACT_FLOAT = 1 << 52
 """The halves between integers up to this number are exact as floats."""
 MAX_SAMPLED_TILES = 256
@@ -37,13 +39,15 @@ BINCOUNT_BLOCK = 1 << 18
 @dataclass(frozen=True, eq=False)
 class Histogram:
     """Counts per bin. ``edges`` has one entry more, relative to ``origin``, which is 0 except for integers that are not
-    exact as floats. ``nans`` is the number of NaNs; infinities are not counted.
+    exact as floats. ``nans`` is the number of NaNs; infinities are not counted. ``unreadable`` is the number of values
+    that could not be read.
     """
 
     counts: npt.NDArray[np.int64]
     edges: npt.NDArray[np.float64]
     nans: int = 0
     origin: int = 0
+    unreadable: int = 0
 
     def heights(self, logarithmic: bool = False) -> npt.NDArray[np.float64]:
         """Return the counts, or log(1 + counts), divided by their maximum: 0 to 1."""
@@ -185,15 +189,30 @@ def channel_values(
     channel: ChannelSettings,
     settings: DisplaySettings,
     volume: bool = False,
-    max_pixels: int = 1 << 20,
+    max_pixels: int = MAX_READ_PIXELS,
 ) -> npt.NDArray[Any]:
     """Read the values of one channel for a histogram, as a flat array. Blocks; call it from a worker thread.
 
     The values are those of the displayed slice, or with ``volume`` of the whole stack at the same time point.
     They are read from the finest level with at most ``max_pixels`` pixels. If the coarsest level has more pixels,
-    evenly spaced planes are read, and evenly spaced pixels of evenly spaced tiles of one plane. The values of corrupt
-    chunks are omitted. Raises ZarrError if nothing can be read.
+    evenly spaced planes are read, and evenly spaced pixels of evenly spaced tiles of one plane. The values of
+    unreadable chunks are omitted. Raises ZarrError if nothing can be read.
     """
+    return _read_values(image, channel, settings, volume, max_pixels)[0]
+
+
+def channel_histogram(
+    image: Image, channel: ChannelSettings, settings: DisplaySettings, volume: bool = False
+) -> Histogram:
+    """Return the histogram of the values of ``channel_values``. Blocks. Raises ZarrError if nothing can be read."""
+    values, unreadable = _read_values(image, channel, settings, volume, MAX_READ_PIXELS)
+    return replace(histogram(values), unreadable=unreadable)
+
+
+def _read_values(
+    image: Image, channel: ChannelSettings, settings: DisplaySettings, volume: bool, max_pixels: int
+) -> tuple[npt.NDArray[Any], int]:
+    """Return the values of ``channel_values``, and the number of those that cannot be read."""
     depth = _depth_axes(image, settings) if volume else ()
     if volume:
         settings = replace(settings, projection=None)
@@ -202,8 +221,8 @@ def channel_values(
     rows, columns = (shape[axis] for axis in settings.displayed)
     max_planes = max(1, max_pixels // max(1, rows * columns))
     indices_per_axis = [_evenly_spaced(shape[axis], max_planes, len(depth)) for axis in depth]
-    planes = []
-    error: ChunkDecodeError | None = None
+    planes, unreadable = [], 0
+    error: ZarrError | None = None
     for indices in product(*indices_per_axis):
         position = list(settings.position)
         for axis, index in zip(depth, indices, strict=True):
@@ -212,16 +231,20 @@ def channel_values(
         parts: list[npt.NDArray[Any]] = []
         for sampled, region in _sampled_regions(image, plane, rows, columns, max_pixels):
             try:
-                found = read_intact(image, sampled, *region)
-                parts += [_within_image(image, sampled, region, part) for part in found]
-            except ChunkDecodeError as failure:
-                error = failure
+                intact, missing = read_intact(image, sampled, *region)
+            except ZarrError as failure:
+                if not is_of_chunk(failure):
+                    raise
+                error, intact = failure, []
+                missing = math.prod(span.stop - span.start for span in region)
+            parts += [_within_image(image, sampled, region, part) for part in intact]
+            unreadable += missing
         for part in parts:
             values = component(part, channel.component, channel.field)
             planes.append((values[..., :3] if image.rgb_axis is not None else values).reshape(-1))
     if not planes and error is not None:
         raise error
-    return np.concatenate(planes)
+    return np.concatenate(planes), unreadable
 
 
 def _depth_axes(image: Image, settings: DisplaySettings) -> tuple[int, ...]:

@@ -6,17 +6,16 @@ ones arrive and a contrast change does not sample again, and the automatic contr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from zarrfs.errors import ChunkDecodeError
 from zarrfs_viewer.display.levels import FrameGrid
 from zarrfs_viewer.display.resolve import DisplayState, Layer
-from zarrfs_viewer.images.tile_grid import TileKey
+from zarrfs_viewer.images.tile_grid import PlaneKey, TileKey
 from zarrfs_viewer.images.values import component, data_limits
 from zarrfs_viewer.rendering.compose import NAN_COLOR, OPAQUE, Pixels, compose, compose_rgb
 from zarrfs_viewer.rendering.contrast import auto_limits, rgb_limits
@@ -31,15 +30,17 @@ from zarrfs_viewer.rendering.sampling import (
 )
 from zarrfs_viewer.state.view_state import ChannelSettings
 from zarrfs_viewer.streaming.streamer import TileError
-from zarrfs_viewer.streaming.tile_reading import read_tile
+from zarrfs_viewer.streaming.tile_reading import is_of_chunk, read_tile
 
 __all__ = ["Frame", "FrameRenderer", "complete_frame"]
 
 LayerId = tuple[Any, ...]
+FailedPixels = Callable[[Layer, PlaneKey], npt.NDArray[np.bool_] | None]
 
 HATCH_DISTANCE, HATCH_WIDTH = 8, 3
 """Pixels of the frame. Values that could not be read are hatched with lines of this distance and width."""
 HATCH_PIXEL = OPAQUE | np.uint32(NAN_COLOR[0] << 16 | NAN_COLOR[1] << 8 | NAN_COLOR[2])
+HATCH_TINT = OPAQUE | np.uint32(NAN_COLOR[0] // 3 << 16 | NAN_COLOR[1] // 3 << 8 | NAN_COLOR[2] // 3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,13 +92,19 @@ class FrameRenderer:
         before and after sampling: a tile that arrives during sampling may add an error, and a retry that starts
         during sampling removes the errors of tiles that were already sampled.
         """
-        earlier_failures = failures()
+        errors = dict.fromkeys(failures())
+
+        def failed_pixels(layer: Layer, plane: PlaneKey) -> npt.NDArray[np.bool_] | None:
+            """Return the pixels of a plane that was just sampled that could not be read."""
+            errors.update(dict.fromkeys(failures()))
+            return _failed_pixels(state, layer, plane, errors)
+
         view = state.image.uid, state.settings.displayed
         if view != self._view:
             self._buffers.clear()
             self._view = view
-        sampled = [(layer, *self._sample(state, layer, fetch)) for layer in state.layers]
-        errors = tuple(dict.fromkeys((*earlier_failures, *failures())))
+        sampled = [(layer, *self._sample(state, layer, fetch, failed_pixels)) for layer in state.layers]
+        errors.update(dict.fromkeys(failures()))
         # A tile with an error may be partly unreadable. It is sampled again, because a retry replaces it.
         failed_planes = {error.key.plane for error in errors}
         self._buffers = {
@@ -112,31 +119,40 @@ class FrameRenderer:
         if sampled and not drawable and not finished:
             return None
         complete_layers = {_layer_id(layer) for layer, _, complete in sampled if complete}
-        channels = self._draw_channels(pixels, state, drawable, complete_layers, errors)
+        channels = self._draw_channels(pixels, state, drawable, complete_layers)
         for layer, buffer in drawable:
             if layer.labels is not None:
                 blend_labels(pixels, buffer.values, layer.labels, layer.image.image_label)
         _hatch(pixels, state, errors)
-        return Frame(pixels, grid, state, complete, complete or finished, channels, errors)
+        return Frame(pixels, grid, state, complete, complete or finished, channels, tuple(errors))
 
-    def _sample(self, state: DisplayState, layer: Layer, fetch: Fetch) -> tuple[LayerBuffer | None, bool]:
+    def _sample(
+        self, state: DisplayState, layer: Layer, fetch: Fetch, failed_pixels: FailedPixels
+    ) -> tuple[LayerBuffer | None, bool]:
         """Return the values of a layer on the frame's grid, and whether the target level is complete."""
         previous = self._buffers.get(_layer_id(layer))
         if previous is not None:
             old_layer, old_buffer, was_complete = previous
             if was_complete and old_layer.planes == layer.planes and old_buffer.grid == state.grid:
                 return old_buffer, True
-        paint_target = sample_plane(
-            state.image, layer.image, layer.planes[-1], state.settings.displayed, state.grid, fetch
-        )
+
+        def painter(plane: PlaneKey) -> Callable[[LayerBuffer | None], tuple[LayerBuffer | None, bool]]:
+            paint = sample_plane(state.image, layer.image, plane, state.settings.displayed, state.grid, fetch)
+
+            def paint_readable(buffer: LayerBuffer | None) -> tuple[LayerBuffer | None, bool]:
+                painted, complete = paint(buffer)
+                return _without(painted, failed_pixels(layer, plane)), complete
+
+            return paint_readable
+
+        paint_target = painter(layer.planes[-1])
         buffer, complete = paint_target(None)
         if complete:
             return _within_image(state, layer, buffer), True
         # Tiles are missing: draw the old pixels, then the coarser levels, then the target level on top.
         buffer = resample(previous[1], state.grid) if previous is not None else None
         for plane in layer.planes[:-1]:
-            paint = sample_plane(state.image, layer.image, plane, state.settings.displayed, state.grid, fetch)
-            buffer, _ = paint(buffer)
+            buffer, _ = painter(plane)(buffer)
         buffer, _ = paint_target(buffer)
         return _within_image(state, layer, buffer), False
 
@@ -146,36 +162,29 @@ class FrameRenderer:
         state: DisplayState,
         drawable: list[tuple[Layer, LayerBuffer]],
         complete_layers: set[LayerId],
-        errors: tuple[TileError, ...],
     ) -> tuple[ChannelSettings, ...]:
         layers = [(layer.channel, layer, buffer) for layer, buffer in drawable if layer.channel is not None]
         if not layers:
             return ()
         channels = [
-            self._resolve_limits(channel, state, layer, buffer, _layer_id(layer) in complete_layers, errors)
+            self._resolve_limits(channel, layer, buffer, _layer_id(layer) in complete_layers)
             for channel, layer, buffer in layers
         ]
         values = [buffer.values for _, _, buffer in layers]
         if values[0].ndim == 3:
             compose_rgb(values[0], channels[0], pixels)
         else:
-            compose(values, channels, pixels)
+            compose(values, channels, pixels, [buffer.covered for _, _, buffer in layers])
         uncovered = _uncovered([buffer for _, _, buffer in layers])
         if uncovered is not None:
             pixels[uncovered] = 0
         return tuple(channels)
 
     def _resolve_limits(
-        self,
-        channel: ChannelSettings,
-        state: DisplayState,
-        layer: Layer,
-        buffer: LayerBuffer,
-        complete: bool,
-        errors: tuple[TileError, ...],
+        self, channel: ChannelSettings, layer: Layer, buffer: LayerBuffer, complete: bool
     ) -> ChannelSettings:
-        """Return the channel with limits. Automatic limits are final once they come from a complete picture. The zeros
-        of chunks that could not be read do not count.
+        """Return the channel with limits. Automatic limits are final once they come from a complete picture. Pixels
+        that could not be read do not count.
 
         A picture of a coarser level is not sufficient: its slice may be far from the slice of the target level.
         """
@@ -183,7 +192,7 @@ class FrameRenderer:
             return channel
         limits, is_final = self._limits.get(_limits_id(layer), (None, False))
         if limits is None or not is_final:
-            limits = _choose_limits(channel, layer, _without_failed(state, layer, buffer, errors))
+            limits = _choose_limits(channel, layer, buffer)
             self._limits[_limits_id(layer)] = limits, complete
         return replace(channel, limits=limits)
 
@@ -191,7 +200,7 @@ class FrameRenderer:
 def complete_frame(state: DisplayState, skip_corrupt: bool = False) -> Frame:
     """Return the frame of a state. The tiles of its target level are read here. Blocks. Raises ZarrError.
 
-    With ``skip_corrupt`` corrupt chunks are hatched, as on the canvas, and are reported in ``errors`` of the frame.
+    With ``skip_corrupt`` unreadable chunks are hatched, as on the canvas, and are reported in ``errors`` of the frame.
     """
     images = {layer.image.uid: layer.image for layer in state.layers}
     target_planes = {layer.planes[-1] for layer in state.layers}
@@ -204,7 +213,7 @@ def complete_frame(state: DisplayState, skip_corrupt: bool = False) -> Frame:
             continue
         tiles[key], failure = read_tile(image, key)
         if failure is not None:
-            if not isinstance(failure.error, ChunkDecodeError):
+            if not is_of_chunk(failure.error):
                 raise failure.error
             errors.append(TileError(key, failure.message, failure.failed, failure.error))
     frame = FrameRenderer().render(state, tiles.get, finished=True, failures=lambda: tuple(errors))
@@ -236,10 +245,9 @@ def _limits_id(layer: Layer) -> LayerId:
 
 
 def _failed_pixels(
-    state: DisplayState, layer: Layer, errors: tuple[TileError, ...]
+    state: DisplayState, layer: Layer, plane: PlaneKey, errors: Iterable[TileError]
 ) -> npt.NDArray[np.bool_] | None:
-    """Return a mask of the pixels of the frame whose values in a layer could not be read, or None if there are none."""
-    plane = layer.planes[-1]
+    """Return a mask of the pixels of the frame whose values in a plane could not be read, or None if there are none."""
     failed = [rect for error in errors if error.key.plane == plane for rect in error.failed]
     if not failed:
         return None
@@ -250,21 +258,20 @@ def _failed_pixels(
     return mask
 
 
-def _without_failed(
-    state: DisplayState, layer: Layer, buffer: LayerBuffer, errors: tuple[TileError, ...]
-) -> LayerBuffer:
-    """Return the buffer without the values that could not be read, unless no other values remain."""
-    failed = _failed_pixels(state, layer, errors)
-    if failed is None:
+def _without(buffer: LayerBuffer | None, failed: npt.NDArray[np.bool_] | None) -> LayerBuffer | None:
+    """Remove the values that could not be read from a buffer, and return it; None if no other values remain."""
+    if buffer is None or failed is None:
         return buffer
-    covered = ~failed if buffer.covered is None else buffer.covered & ~failed
-    return LayerBuffer(buffer.values, covered, buffer.grid) if covered.any() else buffer
+    buffer.covered = ~failed if buffer.covered is None else buffer.covered & ~failed
+    return buffer if buffer.covered.any() else None
 
 
-def _hatch(pixels: Pixels, state: DisplayState, errors: tuple[TileError, ...]) -> None:
-    """Draw lines in the colour of NaN over the pixels whose values could not be read in a layer."""
+def _hatch(pixels: Pixels, state: DisplayState, errors: Iterable[TileError]) -> None:
+    """Draw lines in the colour of NaN over the pixels whose values could not be read in a layer. The pixels between
+    them have a darker tint, so that an area smaller than the distance of two lines is not black.
+    """
     for layer in state.layers:
-        failed = _failed_pixels(state, layer, errors)
+        failed = _failed_pixels(state, layer, layer.planes[-1], errors)
         if failed is None:
             continue
         rows, columns = (
@@ -275,7 +282,7 @@ def _hatch(pixels: Pixels, state: DisplayState, errors: tuple[TileError, ...]) -
         )
         lines = (rows[:, None] + columns) % HATCH_DISTANCE < HATCH_WIDTH
         pixels[failed & lines] = HATCH_PIXEL
-        pixels[failed & ~lines] |= OPAQUE
+        pixels[failed & ~lines] |= HATCH_TINT
 
 
 def _choose_limits(channel: ChannelSettings, layer: Layer, buffer: LayerBuffer) -> tuple[float, float]:

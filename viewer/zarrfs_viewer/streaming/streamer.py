@@ -34,13 +34,14 @@ class TileError:
     """A tile, or some chunks of it, could not be read.
 
     ``message`` is displayed to the user. ``failed`` are the rectangles (top, left, bottom, right), in pixels of
-    the plane, that are hatched. The rest of the tile is displayed.
+    the plane, that are hatched. The rest of the tile is displayed, if ``is_partial``; otherwise there is no tile.
     """
 
     key: TileKey
     message: str
     failed: tuple[tuple[int, int, int, int], ...]
     error: BaseException
+    is_partial: bool = False
 
     def contains(self, row: int, column: int) -> bool:
         """Return whether a pixel of the plane could not be read."""
@@ -275,7 +276,7 @@ class TileStreamer:
             stream._images = {image.uid: image for image in images}
             stream._requests = (*visible, *prefetch)
             stream._visible = keys
-            stream._pending = {key for key in keys if key not in self._cache and key not in self._failed}
+            stream._pending = {key for key in keys if not self._is_settled(key)}
             self._misses += len(stream._pending)
             self._hits += len(keys) - len(stream._pending)
             for key in keys:
@@ -301,6 +302,13 @@ class TileStreamer:
             stream._generation += 1
             self._rebuild_queue()
 
+    def _is_settled(self, key: TileKey) -> bool:
+        """Return whether a tile is not to be read: it is in the cache, or nothing of it can be read. A tile of which a
+        part can be read may have been evicted from the cache.
+        """
+        error = self._failed.get(key)
+        return key in self._cache or (error is not None and not error.is_partial)
+
     def _is_visible(self, key: TileKey) -> bool:
         return any(key in stream._visible for stream in self._streams)
 
@@ -312,7 +320,7 @@ class TileStreamer:
                 key = request.key
                 if key.plane.image not in stream._images:
                     continue
-                if key in self._cache or key in self._running or key in self._failed:
+                if key in self._running or self._is_settled(key):
                     continue
                 if key not in best or request.order < best[key].order:
                     best[key] = request
@@ -373,7 +381,11 @@ class TileStreamer:
     def _finish(
         self, key: TileKey, chunks: Hashable, tile: npt.NDArray[Any] | None, failure: ReadFailure | None
     ) -> None:
-        error = None if failure is None else TileError(key, failure.message, failure.failed, failure.error)
+        error = (
+            None
+            if failure is None
+            else TileError(key, failure.message, failure.failed, failure.error, tile is not None)
+        )
         with self._lock:
             self._running.pop(key, None)
             self._running_chunks.discard(chunks)
@@ -389,7 +401,9 @@ class TileStreamer:
             arrived = tile is not None
             if tile is not None:
                 self._cache.put(key, tile)
-            if error is not None:
+            if error is None:
+                self._failed.pop(key, None)  # of an evicted tile, of which a part could not be read
+            else:
                 self._failed[key] = error
             waiting = [(s, s._generation) for s in self._streams if key in s._pending]
             finished = []

@@ -10,13 +10,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zarrfs.errors import ChunkDecodeError
+from zarrfs.errors import ChunkDecodeError, ServerError, StoreError, ZarrError
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.tile_grid import PlaneKey, TileKey
 
-__all__ = ["ReadFailure", "read_intact", "read_parts", "read_tile"]
+__all__ = ["ReadFailure", "is_of_chunk", "read_intact", "read_parts", "read_tile"]
 
 AnyArray = npt.NDArray[Any]
+Region = tuple[slice, slice]
+
+MAX_STORE_FAILURES = 2
+"""After this number of chunks in succession that the store could not read, the others of the tile are not tried: each
+may take long, for instance on a damaged disk."""
 
 
 @dataclass(frozen=True)
@@ -40,54 +45,92 @@ def read_tile(
     does not end the worker thread.
     """
     rows, columns = image.rect(key)
+    tile: AnyArray | None = None
+    failed: list[Region] = []
+    last_error: Exception | None = None
     try:
         if keeps_chunks and not is_visible:
             image.cache_on_next_read(key)
-        values = image.read_region(key.plane, rows, columns)
-        if keeps_chunks and is_visible:
+        for region, values in read_parts(image, key.plane, rows, columns):
+            if isinstance(values, Exception):
+                failed.append(region)
+                last_error = values
+            elif region == (rows, columns):
+                tile = values
+            else:
+                if tile is None:
+                    shape = (rows.stop - rows.start, columns.stop - columns.start, *values.shape[2:])
+                    tile = np.zeros(shape, values.dtype)
+                top, left = region[0].start - rows.start, region[1].start - columns.start
+                tile[top : top + values.shape[0], left : left + values.shape[1]] = values
+        if last_error is None and keeps_chunks and is_visible:
             image.cache_on_next_read(key)
-        return values, None
     except Exception as error:
-        regions = list(_chunk_regions(image, key.plane, rows, columns))
-        # Other chunks are readable only if a single chunk is corrupt. A failing store would fail for every chunk.
-        if len(regions) == 1 or not isinstance(error, ChunkDecodeError):
-            return None, _failure(error, [(rows, columns)])
-        return _read_chunks(image, key.plane, rows, columns, regions, error)
+        return None, _failure(error, [(rows, columns)])
+    if last_error is None:
+        return tile, None
+    return tile, _failure(last_error, failed if tile is not None else [(rows, columns)])
 
 
 def read_parts(
     image: Image, plane: PlaneKey, rows: slice, columns: slice
-) -> Iterator[tuple[tuple[slice, slice], AnyArray | None]]:
-    """Yield ((rows, columns), values) of a region of a plane: the region, or if it has corrupt chunks, its part of each
-    chunk. The values are None for a corrupt chunk. Blocks. Raises ZarrError for other errors.
+) -> Iterator[tuple[Region, AnyArray | Exception]]:
+    """Yield ((rows, columns), values) of a region of a plane: the region, or if one of its chunks cannot be read, its
+    part of each chunk. In the place of the values of such a chunk is the error. Blocks.
+
+    Raises the error if it is not that of a chunk: other reads from the store would fail, too.
     """
-    values = _read_unless_corrupt(image, plane, rows, columns)
-    if values is not None:
+    values = _read_unless_unreadable(image, plane, rows, columns)
+    regions = [] if isinstance(values, np.ndarray) else list(_chunk_regions(image, plane, rows, columns))
+    if len(regions) < 2:
         yield (rows, columns), values
         return
-    regions = list(_chunk_regions(image, plane, rows, columns))
+    failures = 0  # of the store, in succession
     for region in regions:
-        yield region, None if len(regions) == 1 else _read_unless_corrupt(image, plane, *region)
+        if failures < MAX_STORE_FAILURES:
+            values = _read_unless_unreadable(image, plane, *region)
+            is_failure = isinstance(values, Exception) and not isinstance(values, ChunkDecodeError)
+            failures = failures + 1 if is_failure else 0
+        yield region, values
 
 
-def _read_unless_corrupt(image: Image, plane: PlaneKey, rows: slice, columns: slice) -> AnyArray | None:
+def _read_unless_unreadable(
+    image: Image, plane: PlaneKey, rows: slice, columns: slice
+) -> AnyArray | Exception:
+    """Return the values, or the error if a chunk is corrupt or the store cannot read it."""
     try:
         return image.read_region(plane, rows, columns)
-    except ChunkDecodeError:
-        return None
+    except ZarrError as error:
+        if not is_of_chunk(error):
+            raise
+        return error
 
 
-def read_intact(image: Image, plane: PlaneKey, rows: slice, columns: slice) -> list[AnyArray]:
-    """Return the values of a region of a plane: as one array, or those of the chunks that are not corrupt, one array
-    each. Blocks. Raises ZarrError if nothing can be read.
+def is_of_chunk(error: BaseException) -> bool:
+    """Return whether an error is that of a chunk: it is corrupt, or the store cannot read it. The error of a server is
+    that of the store, and all reads fail.
     """
-    intact = [values for _, values in read_parts(image, plane, rows, columns) if values is not None]
-    return intact or [image.read_region(plane, rows, columns)]  # the read raises the error of the chunk
+    return isinstance(error, ChunkDecodeError | StoreError) and not isinstance(error, ServerError)
 
 
-def _chunk_regions(
-    image: Image, plane: PlaneKey, rows: slice, columns: slice
-) -> Iterator[tuple[slice, slice]]:
+def read_intact(image: Image, plane: PlaneKey, rows: slice, columns: slice) -> tuple[list[AnyArray], int]:
+    """Return the values of a region of a plane, as one array, or those of the chunks that can be read, one array each;
+    and the number of pixels that cannot be read. Blocks. Raises ZarrError if nothing can be read.
+    """
+    intact, unreadable = [], 0
+    error: Exception | None = None
+    for (part_rows, part_columns), values in read_parts(image, plane, rows, columns):
+        if isinstance(values, Exception):
+            error = values
+            unreadable += (part_rows.stop - part_rows.start) * (part_columns.stop - part_columns.start)
+        else:
+            intact.append(values)
+    if error is not None and not intact:
+        raise error
+    return intact, unreadable
+
+
+def _chunk_regions(image: Image, plane: PlaneKey, rows: slice, columns: slice) -> Iterator[Region]:
     """Yield the parts of a rectangle that belong to different chunks."""
     chunks = image.levels[plane.level].chunks
     height, width = (chunks[axis] for axis in plane.displayed)
@@ -108,32 +151,6 @@ def _chunk_parts(part: slice, length: int, step: int) -> Iterator[slice]:
         start = stop
 
 
-def _read_chunks(
-    image: Image,
-    plane: PlaneKey,
-    rows: slice,
-    columns: slice,
-    regions: list[tuple[slice, slice]],
-    first_error: Exception,
-) -> tuple[AnyArray | None, ReadFailure | None]:
-    tile: AnyArray | None = None
-    failed = []
-    last_error: Exception = first_error
-    for region in regions:
-        try:
-            values = image.read_region(plane, *region)
-        except Exception as error:
-            failed.append(region)
-            last_error = error
-            continue
-        if tile is None:
-            shape = (rows.stop - rows.start, columns.stop - columns.start, *values.shape[2:])
-            tile = np.zeros(shape, values.dtype)
-        top, left = region[0].start - rows.start, region[1].start - columns.start
-        tile[top : top + values.shape[0], left : left + values.shape[1]] = values
-    return tile, _failure(last_error, failed) if failed else None
-
-
-def _failure(error: Exception, regions: list[tuple[slice, slice]]) -> ReadFailure:
+def _failure(error: Exception, regions: list[Region]) -> ReadFailure:
     message = str(error) or type(error).__name__
     return ReadFailure(message, tuple((r.start, c.start, r.stop, c.stop) for r, c in regions), error)

@@ -7,7 +7,7 @@ from typing import Any
 
 from PyQt6.QtGui import QImage, QPainter
 
-from zarrfs_viewer.analysis.chunk_overlay import ChunkGrid
+from zarrfs_viewer.analysis.chunk_overlay import ChunkGrid, unreadable_chunks
 from zarrfs_viewer.analysis.readout import scale_bar
 from zarrfs_viewer.analysis.regions import Region
 from zarrfs_viewer.analysis.shapes import Shape
@@ -24,6 +24,7 @@ from zarrfs_viewer.qt.canvas.painting import (
     draw_scale_bar,
     draw_shape,
     draw_status,
+    draw_unreadable,
     scale_bar_width,
     status_width,
 )
@@ -46,7 +47,7 @@ class CanvasLayers:
         show_scale_bar: whether the scale bar is drawn.
         image, displayed: the image and its displayed axes (rows, columns).
         frame: the frame that is drawn.
-        grid, missing: the chunk grid, and the chunks that are hatched.
+        grid, missing: the chunk grid, and the chunks that are hatched. With a grid, unreadable chunks are marked too.
         regions: the regions whose outlines and names are drawn.
         overlays: the pictures of layers over the picture, from back to front.
         shows_picture: whether the picture itself is drawn.
@@ -114,6 +115,8 @@ class CanvasLayers:
         draw_missing(painter, viewport, self.missing)
         if self.grid is not None:
             draw_grid(painter, viewport, self.grid)
+            if self.frame is not None:
+                draw_unreadable(painter, viewport, unreadable_chunks(self.frame.state, self.frame.errors))
         if cross is not None:
             draw_cross(painter, viewport, cross)
         draw_regions(painter, viewport, self.regions)

@@ -29,6 +29,7 @@ __all__ = [
     "draw_scale_bar",
     "draw_shape",
     "draw_status",
+    "draw_unreadable",
     "scale_bar_width",
     "status_width",
     "stride_text",
@@ -63,7 +64,7 @@ class PictureOverlay:
 
 LABEL_BACKGROUND = QColor(0, 0, 0, 110)
 CHUNKS, SHARDS = QColor(255, 210, 80, 110), QColor(80, 200, 255, 190)
-MISSING = QColor(255, 90, 90, 150)
+MISSING, UNREADABLE = QColor(255, 90, 90, 150), QColor(255, 90, 255)
 CROSS = QColor(120, 220, 255, 170)
 SHAPE = QColor(255, 230, 90)
 REGION = QColor(110, 230, 255)
@@ -141,6 +142,16 @@ def draw_missing(painter: QPainter, viewport: Viewport, missing: Iterable[Rect])
     for rect in missing:
         painter.drawRect(device_rect(viewport, rect))
     painter.setBrush(Qt.BrushStyle.NoBrush)
+
+
+def draw_unreadable(painter: QPainter, viewport: Viewport, unreadable: Iterable[Rect]) -> None:
+    """Draw a frame with diagonals over the chunks that cannot be read."""
+    painter.setPen(QPen(UNREADABLE, 0))
+    for rect in unreadable:
+        area = device_rect(viewport, rect)
+        painter.drawRect(area)
+        painter.drawLine(area.topLeft(), area.bottomRight())
+        painter.drawLine(area.topRight(), area.bottomLeft())
 
 
 def draw_cross(painter: QPainter, viewport: Viewport, point: tuple[float, float]) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from PyQt6.QtCore import QObject, QTimer, pyqtSignal
 from PyQt6.QtWidgets import QToolTip
 
-from zarrfs.errors import ChunkDecodeError
 from zarrfs_viewer.analysis.chunk_overlay import ChunkGrid, chunk_grid, missing_chunks
 from zarrfs_viewer.analysis.readout import LayerReadout, LayersReadout, Readout, readout
 from zarrfs_viewer.display.linking import complementary_slab
@@ -166,9 +165,9 @@ class Pane(QObject):
         # The signal is queued: after a retry, or with another image, the error may be obsolete.
         if error in self._session.streamer.failures([error.key]):
             self._error = error.message
-            if isinstance(error.error, ChunkDecodeError):
+            if error.is_partial:
                 self._error += f"\n{INTACT_VALUES_ONLY}"
-            self._session.show_message(self._error, True)
+            self._session.show_message(self._error, True, "retry")
 
     def values_at(self, row: float, column: float) -> Readout | None:
         """Return the values at a point of the pane, from cached tiles; None outside of the image."""

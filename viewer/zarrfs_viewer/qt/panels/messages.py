@@ -118,7 +118,9 @@ class Messages(Panel):
         )
         self.handler = LogHandler("zarrfs")
         self.handler.received.connect(self.log.add)
-        context.session.message_changed.connect(self.log.add)
+        context.session.message_changed.connect(
+            lambda text, is_warning, _action: self.log.add(text, is_warning)
+        )
         context.session.outcome_reported.connect(self.log.add)
 
     def actions(self) -> Sequence[ActionSpec]:

@@ -1,12 +1,12 @@
-"""The banner: a message over the picture, on one line, with the whole text on request."""
+"""The banner: a message over the picture, on one line, with the whole text on request and a button that helps."""
 
 from __future__ import annotations
 
 from PyQt6.QtCore import QEvent, QObject, Qt, QTimer
-from PyQt6.QtGui import QResizeEvent
+from PyQt6.QtGui import QAction, QResizeEvent
 from PyQt6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
-from zarrfs_viewer.qt.support.plain_text import PlainLabel, button_text, plain, plain_lines
+from zarrfs_viewer.qt.support.plain_text import PlainLabel, button_text, plain, plain_lines, tooltip
 from zarrfs_viewer.qt.support.widgets import tool_button
 
 __all__ = ["Banner"]
@@ -44,12 +44,17 @@ class Banner(QFrame):
         self.more.setFlat(True)
         self.more.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.more.toggled.connect(lambda _: self._arrange())
+        self._action: QAction | None = None
+        self.act = QPushButton()
+        self.act.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.act.clicked.connect(lambda _: self._trigger())
         self.dismiss = tool_button("✕", "Close the message")
         self.dismiss.setAutoRaise(True)
         self.dismiss.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.dismiss.clicked.connect(self.hide)
         row = QHBoxLayout()
         row.addWidget(self.line, 1)
+        row.addWidget(self.act)
         row.addWidget(self.more)
         row.addWidget(self.dismiss)
         layout = QVBoxLayout(self)
@@ -76,8 +81,13 @@ class Banner(QFrame):
         self.show_message("\n".join((text, *former)), is_warning or bool(former and self._is_warning))
         self.timer.stop()
 
-    def show_message(self, text: str, is_warning: bool) -> None:
-        """Show a message. An empty text hides the banner."""
+    def show_message(self, text: str, is_warning: bool, action: QAction | None = None) -> None:
+        """Show a message, and a button for an action. An empty text hides the banner."""
+        self._action = action
+        self.act.setVisible(action is not None)
+        if action is not None:
+            self.act.setText(button_text(action.text().replace("&", "")))
+            self.act.setToolTip(tooltip(action.shortcut().toString()))
         self._text, self._is_warning = plain_lines(text), is_warning
         self.timer.stop()
         self.more.setChecked(False)
@@ -88,6 +98,7 @@ class Banner(QFrame):
         style = (
             f"Banner {{ background: {STYLES[is_warning]}; border-radius: 6px; }}"
             "QLabel, QPushButton, QToolButton { color: white; background: transparent; }"
+            "QPushButton { padding: 2px 8px; } QPushButton:!flat { border: 1px solid white; border-radius: 4px; }"
         )
         if style != self.styleSheet():  # setting it takes a millisecond also if it is the same
             self.setStyleSheet(style)
@@ -96,6 +107,10 @@ class Banner(QFrame):
         self._arrange()
         if not is_warning:
             self.timer.start()
+
+    def _trigger(self) -> None:
+        if self._action is not None:
+            self._action.trigger()
 
     def eventFilter(self, watched: QObject | None, event: QEvent | None) -> bool:
         if event is not None and event.type() in MOVING_EVENTS and self.isVisible():

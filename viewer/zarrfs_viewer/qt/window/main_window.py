@@ -111,7 +111,7 @@ class MainWindow(WindowParts):
 
     def _connect(self) -> None:
         session = self.session
-        session.message_changed.connect(self.notice.show_message)
+        session.message_changed.connect(self._show_message)
         session.outcome_reported.connect(self.outcome.add_message)
         session.failed.connect(self._show_failure)
         session.dataset_changed.connect(self._show_dataset)
@@ -152,6 +152,9 @@ class MainWindow(WindowParts):
         self.call_when_complete(lambda: self.opener.open_all(text))
 
     # -- display -----------------------------------------------------------------------------------------------
+
+    def _show_message(self, text: str, is_warning: bool, action: str) -> None:
+        self.notice.show_message(text, is_warning, self.actions_by_name[action] if action else None)
 
     def _show_failure(self, reason: str) -> None:
         if self.session.image is None:

@@ -140,10 +140,7 @@ class ChannelsPanel(QWidget):
             self.current = number
             for other, row in enumerate(self.rows):
                 row.set_selected(other == number)
-            name = self.rows[number].name
-            title = f"{name} [{self._unit}]" if self._unit else name
-            self._title.setText(plain(title))
-            self._title.setToolTip(tooltip(title))
+            self._show_title()
             self.histogram_requested.emit(number, self.volume.isChecked())
 
     def show_extra_colormaps(self, names: tuple[str, ...]) -> None:
@@ -176,7 +173,18 @@ class ChannelsPanel(QWidget):
         """Draw the histogram of a channel, if it is still selected. None removes the histogram."""
         if number == self.current:
             self._histogram = histogram
+            self._show_title()
             self._draw()
+
+    def _show_title(self) -> None:
+        """Show the name of the selected channel, and what its histogram lacks."""
+        name, found = self.rows[self.current].name, self._histogram
+        title = f"{name} [{self._unit}]" if self._unit else name
+        if found is not None and found.unreadable:
+            total = int(found.counts.sum()) + found.nans + found.unreadable
+            title = f"{100 * found.unreadable / total:.2g} % unreadable: {title}"
+        self._title.setText(plain(title))
+        self._title.setToolTip(tooltip(title))
 
     def _limits(self) -> tuple[float, float] | None:
         """Return the limits of the selected channel, or None."""

@@ -6,7 +6,7 @@ from PyQt6.QtCore import QObject, QTimer
 
 from zarrfs_viewer.qt.panels.channels.channels_panel import ChannelsPanel
 from zarrfs_viewer.qt.session import Session
-from zarrfs_viewer.rendering.contrast import auto_limits, channel_values, histogram
+from zarrfs_viewer.rendering.contrast import auto_limits, channel_histogram, channel_values
 from zarrfs_viewer.rendering.renderer import Frame
 
 __all__ = ["ContrastActions"]
@@ -82,7 +82,7 @@ class ContrastActions(QObject):
             return  # the first picture is not delayed by a histogram
         self._session.worker.cancel("histogram")
         self._session.worker.submit(
-            lambda: histogram(channel_values(image, settings.channels[number], settings, volume)),
+            lambda: channel_histogram(image, settings.channels[number], settings, volume),
             lambda result: (
                 self._channels.show_histogram(number, result) if self._session.image is image else None
             ),

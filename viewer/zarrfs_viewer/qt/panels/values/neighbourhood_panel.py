@@ -96,9 +96,13 @@ class NeighbourhoodPanel(QWidget):
 
     def _forget(self) -> None:
         self._point = None
+        self._clear(HINT)
+
+    def _clear(self, reason: str) -> None:
+        """Show no values, and why."""
         self.table.setRowCount(0)
         self.table.setColumnCount(0)
-        self.title.setText(HINT)
+        self.title.setText(plain_lines(reason))
 
     def _update(self) -> None:
         if self.isVisible() and self._point is not None and not self._timer.isActive():
@@ -120,7 +124,7 @@ class NeighbourhoodPanel(QWidget):
 
         def failed(error: Exception) -> None:
             self._is_reading = False
-            self.title.setText(plain_lines(f"The values cannot be read: {error}"))
+            self._clear(f"The values cannot be read: {error}")
 
         self._session.worker.submit(
             lambda: read_neighbourhood(image, settings, *point, (ROWS, COLUMNS)),
