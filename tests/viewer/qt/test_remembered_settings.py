@@ -17,7 +17,7 @@ from zarrfs_viewer.qt.panels.position.position import Position
 from zarrfs_viewer.qt.window.last_session import LastSession, restore_window, window_state
 from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.saved_views.window_state import Arrangement, load_windows, save_windows
-from zarrfs_viewer.state.view_state import with_channel
+from zarrfs_viewer.state.view_state import FIT_MARGIN, fit, with_channel
 
 import zarrfs
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, is_exact, wait_until_exact, wait_until_opened
@@ -189,6 +189,76 @@ def test_windows_of_the_last_session_are_restored(
     assert state.view is not None
     assert state.view.viewport is not None
     assert restored.canvas.viewport.center == pytest.approx(state.view.viewport.center)
+    assert restored.canvas.viewport.zoom == pytest.approx(state.view.viewport.zoom)
+
+
+def fitted_zoom(window: MainWindow) -> float:
+    """Return the zoom with which the plane fits the main pane."""
+    assert window.image is not None
+    viewport, (rows, columns) = window.canvas.viewport, window.image.shape[-2:]
+    return fit(viewport.width, viewport.height, rows, columns, viewport.aspect, FIT_MARGIN).zoom
+
+
+@pytest.mark.parametrize("factor", [1.0, 3.0])
+def test_three_planes_have_the_same_scale_after_each_start(
+    qtbot: QtBot, new_window: Callable[[], MainWindow], hierarchy: Path, factor: float
+) -> None:
+    window = new_window()
+    wait_until_opened(qtbot, window, lambda: window.open_location(str(hierarchy / "one")))
+    window.actions_by_name["linked"].setChecked(True)
+    qtbot.waitUntil(lambda: is_exact(window), timeout=TIMEOUT_MILLISECONDS)
+    if factor != 1:
+        wait_until_exact(qtbot, window, lambda: window.canvas.zoom(factor))
+    zoom, center = window.canvas.viewport.zoom, window.canvas.viewport.center
+    state = window_state(window)
+    for _ in range(2):
+        restored = new_window()
+        restored.resize(window.size())
+        restore_window(restored, state)
+        qtbot.waitUntil(
+            lambda restored=restored: restored.panes.linked and is_exact(restored),
+            timeout=TIMEOUT_MILLISECONDS,
+        )
+        # The window may have another size than the first one, for instance on another screen.
+        expected = fitted_zoom(restored) if factor == 1 else zoom
+        assert restored.canvas.viewport.zoom == pytest.approx(expected)
+        assert restored.canvas.viewport.center == pytest.approx(center)
+        state = window_state(restored)
+
+
+def test_the_scale_and_the_fit_survive_entering_and_leaving_three_planes(
+    qtbot: QtBot, open_in_window: OpenInWindow, hierarchy: Path
+) -> None:
+    window = open_in_window(hierarchy / "one")
+    linked, canvas = window.actions_by_name["linked"], window.canvas
+    single = canvas.viewport
+
+    linked.setChecked(True)
+    qtbot.waitUntil(lambda: canvas.viewport.width < single.width, timeout=TIMEOUT_MILLISECONDS)
+    assert canvas.viewport.zoom == pytest.approx(fitted_zoom(window))
+    fitted_view = window.session.view("fitted", canvas.viewport)
+    linked.setChecked(False)
+    qtbot.waitUntil(lambda: canvas.viewport == single, timeout=TIMEOUT_MILLISECONDS)
+    canvas.zoom(3)
+    for on in (True, False):
+        linked.setChecked(on)
+        qtbot.waitUntil(
+            lambda on=on: (canvas.viewport.width < single.width) == on, timeout=TIMEOUT_MILLISECONDS
+        )
+        assert canvas.viewport.zoom == pytest.approx(3 * single.zoom)
+    part = window.session.view("part", canvas.viewport)
+    assert fitted_view is not None
+    assert part is not None
+    wait_until_opened(qtbot, window, lambda: window.session.open_view(fitted_view))
+    assert canvas.viewport == single
+    linked.setChecked(True)
+    qtbot.waitUntil(lambda: canvas.viewport.width < single.width, timeout=TIMEOUT_MILLISECONDS)
+    wait_until_opened(qtbot, window, lambda: window.session.open_view(part))
+    assert canvas.viewport.zoom == pytest.approx(3 * single.zoom)
+    canvas.fit()
+    canvas.rotate()
+    window.actions_by_name["undo"].trigger()
+    assert canvas.viewport.zoom == pytest.approx(fitted_zoom(window))
 
 
 @pytest.mark.parametrize("arrangement", ["beside", "difference"])

@@ -22,22 +22,26 @@ from zarrfs.ngff import SystemReference
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.saved_views.fields import Fields
 from zarrfs_viewer.state.view_state import (
+    FIT_MARGIN,
     ChannelSettings,
     DisplaySettings,
     LabelsSettings,
     Projection,
     Viewport,
+    fit,
+    is_same_place,
 )
 
 __all__ = [
     "View",
     "command_line",
     "fitted_settings",
-    "fitted_viewport",
     "from_json",
     "from_link",
+    "is_fitted",
     "labels_from_json",
     "load_views",
+    "restored_viewport",
     "save_views",
     "to_json",
     "to_link",
@@ -271,14 +275,17 @@ def fitted_settings(view: View, image: Image, initial: DisplaySettings) -> Displ
     )
 
 
-def fitted_viewport(saved: Viewport, current: Viewport) -> Viewport:
-    """Return a viewport with the size of ``current`` that contains the visible rectangle of ``saved``."""
-    factor = min(current.width / saved.width, current.height / saved.height)
-    return replace(
-        current,
-        center=saved.center,
-        zoom=saved.zoom * factor,
-        aspect=saved.aspect,
-        turns=saved.turns,
-        mirrored=saved.mirrored,
-    )
+def restored_viewport(saved: Viewport, current: Viewport) -> Viewport:
+    """Return a viewport with the size and the shape of pixels of ``current``, and the centre, scale and orientation of
+    ``saved``.
+
+    The scale does not depend on the sizes: that of the pane changes when further panes appear beside it.
+    """
+    return replace(current, center=saved.center, zoom=saved.zoom, turns=saved.turns, mirrored=saved.mirrored)
+
+
+def is_fitted(viewport: Viewport, rows: int, columns: int) -> bool:
+    """Return whether a viewport was fitted to a plane of ``rows`` x ``columns`` data pixels."""
+    size, aspect = (viewport.width, viewport.height), viewport.aspect
+    whole = fit(*size, rows, columns, aspect, FIT_MARGIN, viewport.turns, viewport.mirrored)
+    return is_same_place(whole, viewport)

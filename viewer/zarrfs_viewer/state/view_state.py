@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from math import isclose
 from typing import Literal
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Viewport",
     "cropped",
     "fit",
+    "is_same_place",
     "mirrored",
     "one_to_one",
     "pan",
@@ -332,6 +334,18 @@ def fit(
     across, down = (height, width) if turns % 2 else (width, height)
     zoom = min(across / max(1, columns), down / (max(1, rows) * aspect)) / (1 + 2 * margin)
     return Viewport(width, height, ((rows - 1) / 2, (columns - 1) / 2), zoom, aspect, turns, mirrored)
+
+
+def is_same_place(viewport: Viewport, other: Viewport) -> bool:
+    """Return whether two viewports have the same centre, scale and orientation, except for rounding errors."""
+    return (
+        (viewport.turns, viewport.mirrored) == (other.turns, other.mirrored)
+        and all(isclose(a, b, rel_tol=1e-6) for a, b in zip(viewport.zooms, other.zooms, strict=True))
+        and all(
+            abs(a - b) * zoom < 0.01
+            for a, b, zoom in zip(viewport.center, other.center, viewport.zooms, strict=True)
+        )
+    )
 
 
 def one_to_one(viewport: Viewport) -> Viewport:

@@ -37,6 +37,7 @@ from zarrfs_viewer.state.view_state import (
     FIT_MARGIN,
     Viewport,
     fit,
+    is_same_place,
     mirrored,
     one_to_one,
     pan,
@@ -200,9 +201,14 @@ class Canvas(QWidget):
             self.viewport_changed.emit()
 
     def follow(self, viewport: Viewport) -> None:
-        """Display the viewport that follows from a linked pane, with the size of this canvas."""
+        """Display the viewport that follows from a linked pane, with the size of this canvas.
+
+        A pane whose size changes has the same place. This canvas then remains fitted if it is.
+        """
         width, height = self._device_size()
-        self.set_viewport(replace(viewport, width=width, height=height))
+        followed = replace(viewport, width=width, height=height)
+        if not (self._fitted and is_same_place(followed, self._viewport)):
+            self.set_viewport(followed)
 
     def fit(self) -> None:
         """Display the whole plane with its layers."""

@@ -6,7 +6,6 @@ Panes display the session's settings. Clicks and wheel events change the setting
 from __future__ import annotations
 
 from dataclasses import replace
-from math import isclose
 
 from PyQt6.QtCore import pyqtSignal
 from PyQt6.QtWidgets import QVBoxLayout, QWidget
@@ -17,8 +16,8 @@ from zarrfs_viewer.qt.canvas.pane import Pane
 from zarrfs_viewer.qt.canvas.pane_grid import PaneGrid
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.rendering.renderer import Frame
-from zarrfs_viewer.saved_views.views import fitted_viewport
-from zarrfs_viewer.state.view_state import FIT_MARGIN, Viewport, fit, with_channel, with_position
+from zarrfs_viewer.saved_views.views import is_fitted, restored_viewport
+from zarrfs_viewer.state.view_state import Viewport, with_channel, with_position
 
 __all__ = ["Panes"]
 
@@ -166,13 +165,11 @@ class Panes(QWidget):
         canvas, image, settings = self.main.canvas, self._session.image, self._session.settings
         if image is not None and settings is not None:
             rows, columns = (image.shape[axis] for axis in settings.displayed)
-            size = viewport.width, viewport.height
-            whole = fit(*size, rows, columns, viewport.aspect, FIT_MARGIN, viewport.turns, viewport.mirrored)
-            if isclose(whole.zoom, viewport.zoom, rel_tol=1e-6) and whole.center == viewport.center:
+            if is_fitted(viewport, rows, columns):
                 canvas.set_orientation(viewport.turns, viewport.mirrored)
                 canvas.fit()
                 return
-        canvas.set_viewport(fitted_viewport(viewport, canvas.viewport))
+        canvas.set_viewport(restored_viewport(viewport, canvas.viewport))
 
     def _set_side_pane_count(self, count: int) -> None:
         """Create or delete the panes at the right and below."""
