@@ -13,7 +13,7 @@ from zarrfs_viewer.display.prefetch import next_positions
 from zarrfs_viewer.display.resolve import DisplayState, plane_key, resolve
 from zarrfs_viewer.images.dataset import initial_settings
 from zarrfs_viewer.images.image import Image
-from zarrfs_viewer.images.tile_grid import ALL, Rank, Slab
+from zarrfs_viewer.images.tile_grid import ALL, Rank, Slab, TileKey
 from zarrfs_viewer.state.view_state import (
     LabelsSettings,
     Projection,
@@ -206,24 +206,46 @@ def test_positions_are_clipped_to_the_image() -> None:
     assert show(image, z=float("nan")).settings.position[0] == 0
 
 
+def prefetched_slices(state: DisplayState) -> list[int]:
+    """Return the slices of the prefetched tiles of the displayed level."""
+    return [r.key.plane.indices[0] for r in state.prefetch if r.key.plane.level == state.level]
+
+
 def test_slices_are_prefetched_in_the_direction_of_the_slider() -> None:
     image = deep()
     first = show(image, z=10.0)
-    assert {r.key.plane.indices[0] for r in first.prefetch} == {9, 11}
+    assert set(prefetched_slices(first)) == {9, 11}
     up = show(image, previous=first, z=11.0)
     # The next three slices, and the first slice of the next chunk (chunks are 8 deep).
-    assert {r.key.plane.indices[0] for r in up.prefetch} == {12, 13, 14, 16}
+    assert set(prefetched_slices(up)) == {12, 13, 14, 16}
     down = show(image, previous=up, z=10.0)
-    assert {r.key.plane.indices[0] for r in down.prefetch} == {9, 8, 7}
+    assert set(prefetched_slices(down)) == {9, 8, 7}
     assert all(r.rank is Rank.PREFETCH for r in down.prefetch)
-    order = [r.key.plane.indices[0] for r in up.prefetch]
+    order = prefetched_slices(up)
     assert order == sorted(order)
+
+
+def test_the_coarsest_level_is_prefetched_first_of_the_whole_plane_and_of_the_next_slices() -> None:
+    image = deep()
+    settings = with_position(initial_settings(image), 0, 10.0)
+    viewport = replace(whole(image, 256), zoom=8.0)  # a part of the plane
+    state = resolve(settings, image, viewport)
+    coarsest = len(image.levels) - 1
+    assert state.level < coarsest
+    levels = [r.key.plane.level for r in state.prefetch]
+    assert levels == sorted(levels, reverse=True)
+    here = plane_key(image, coarsest, settings)
+    keys = {r.key for r in (*state.tiles, *state.prefetch)}
+    rows, columns = image.grid(coarsest, settings.displayed).counts
+    assert {TileKey(here, row, column) for row in range(rows) for column in range(columns)} <= keys
+    next_slice = plane_key(image, coarsest, with_position(settings, 0, 11.0))
+    assert any(key.plane == next_slice for key in keys)
 
 
 def test_prefetched_slices_have_the_step_of_the_slider() -> None:
     image = deep()
     state = show(image, previous=show(image, z=2.0), z=7.0)
-    assert {r.key.plane.indices[0] for r in state.prefetch} == {12, 17, 22}
+    assert set(prefetched_slices(state)) == {12, 17, 22}
 
 
 @given(st.integers(0, 31), st.integers(-31, 31), st.integers(0, 3))

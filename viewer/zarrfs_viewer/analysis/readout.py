@@ -281,35 +281,35 @@ def _labels(state: DisplayState, streamer: TileStreamer, row: float, column: flo
 
 
 def _value(state: DisplayState, streamer: TileStreamer, layer: Layer, row: float, column: float) -> Any:
-    """Return the value in the finest cached level, ``Unreadable`` if that of the displayed level could not be read, or
-    None. Complex numbers are returned unchanged.
+    """Return the value in the displayed level, ``Unreadable`` if it could not be read, or None if it is not in the
+    cache: a value of a coarser level, which is drawn meanwhile, is not that of the pixel. Complex numbers are returned
+    unchanged.
     """
-    for plane in reversed(layer.planes):
-        pixel = _pixel(state, layer.image, plane, row, column)
-        if pixel is None:
-            return None
-        row_pixel, column_pixel = pixel[0] // plane.steps[0], pixel[1] // plane.steps[1]
-        tile_shape = layer.image.grid(plane.level, plane.displayed, plane.steps).tile
-        key = TileKey(plane, row_pixel // tile_shape[0], column_pixel // tile_shape[1])
-        errors = [e for e in streamer.failures([key]) if e.contains(row_pixel, column_pixel)]
-        if errors and plane is layer.planes[-1]:
-            return Unreadable(errors[0].message)
-        tile = streamer.get(key)
-        if tile is None or errors:
-            continue
-        value = tile[row_pixel % tile_shape[0], column_pixel % tile_shape[1]]
-        if tile.ndim == 3:
-            return tuple(value.tolist())
-        dtype = layer.image.dtype
-        if tile.dtype.names is not None and layer.channel is not None:
-            field = layer.channel.field
-            value = component(np.array([value], tile.dtype), "value", field)[0]
-            dtype = dtype[field] if field is not None else dtype
-        if dtype.kind in "mM":
-            return time_value(value.item(), dtype)
-        packing = layer.image.packing if plane.slab is None else None
-        return value.item() if packing is None else packing.exact(value.item())
-    return None
+    plane = layer.planes[-1]
+    pixel = _pixel(state, layer.image, plane, row, column)
+    if pixel is None:
+        return None
+    row_pixel, column_pixel = pixel[0] // plane.steps[0], pixel[1] // plane.steps[1]
+    tile_shape = layer.image.grid(plane.level, plane.displayed, plane.steps).tile
+    key = TileKey(plane, row_pixel // tile_shape[0], column_pixel // tile_shape[1])
+    for error in streamer.failures([key]):
+        if error.contains(row_pixel, column_pixel):
+            return Unreadable(error.message)
+    tile = streamer.get(key)
+    if tile is None:
+        return None
+    value = tile[row_pixel % tile_shape[0], column_pixel % tile_shape[1]]
+    if tile.ndim == 3:
+        return tuple(value.tolist())
+    dtype = layer.image.dtype
+    if tile.dtype.names is not None and layer.channel is not None:
+        field = layer.channel.field
+        value = component(np.array([value], tile.dtype), "value", field)[0]
+        dtype = dtype[field] if field is not None else dtype
+    if dtype.kind in "mM":
+        return time_value(value.item(), dtype)
+    packing = layer.image.packing if plane.slab is None else None
+    return value.item() if packing is None else packing.exact(value.item())
 
 
 def _pixel(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from zarrfs_viewer.display.levels import (
     FrameGrid,
@@ -46,14 +47,16 @@ MAX_TILES_NBYTES = 64 << 20
 class Layer:
     """One layer of a frame: a channel of the front image, or a label image.
 
-    ``planes`` are the planes to draw, from the coarsest level to the target level. The slice in each level is
-    computed with the physical transform of that level. Exactly one of ``channel`` and ``labels`` is set.
+    ``planes`` are the planes to fetch and to draw, from the coarsest level to the target level. ``resident`` are those
+    of all coarser levels, from the coarsest: what is in the cache is drawn until the target level is. The slice in each
+    level is computed with the physical transform of that level. Exactly one of ``channel`` and ``labels`` is set.
     """
 
     image: Image
     planes: tuple[PlaneKey, ...]
     channel: ChannelSettings | None = None
     labels: LabelsSettings | None = None
+    resident: tuple[PlaneKey, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -180,10 +183,9 @@ def clipped(settings: DisplaySettings, image: Image) -> DisplaySettings:
 def _layers(
     settings: DisplaySettings, image: Image, overlays: Sequence[Image], level: int, viewport: Viewport
 ) -> Iterator[Layer]:
-    levels = levels_in_use(image, level, settings.displayed)
     for channel in settings.shown_channels:
-        planes = tuple(plane_key(image, number, settings, channel.index) for number in levels)
-        yield Layer(image, planes, channel=channel)
+        planes, resident = _planes(image, level, settings, channel.index)
+        yield Layer(image, planes, channel=channel, resident=resident)
     for labels in settings.labels:
         if not labels.visible or labels.opacity <= 0 or not 0 <= labels.index < len(overlays):
             continue
@@ -192,9 +194,18 @@ def _layers(
         if translated is None:
             continue
         target = level if overlay is image else _overlay_level(image, overlay, settings, translated, viewport)
-        used = levels_in_use(overlay, target, translated.displayed)
-        planes = tuple(plane_key(overlay, number, translated) for number in used)
-        yield Layer(overlay, planes, labels=labels)
+        planes, resident = _planes(overlay, target, translated)
+        yield Layer(overlay, planes, labels=labels, resident=resident)
+
+
+def _planes(
+    image: Image, level: int, settings: DisplaySettings, channel: int = 0
+) -> tuple[tuple[PlaneKey, ...], tuple[PlaneKey, ...]]:
+    """Return ``planes`` and ``resident`` of the layer of a channel."""
+    used = levels_in_use(image, level, settings.displayed)
+    coarser = range(len(image.levels) - 1, level, -1)
+    keys = {number: plane_key(image, number, settings, channel) for number in (*used, *coarser)}
+    return tuple(keys[number] for number in used), tuple(keys[number] for number in coarser)
 
 
 def _overlay_level(
@@ -291,17 +302,22 @@ def _visible_tiles(state: DisplayState, image: Image, plane: PlaneKey) -> Iterat
 def _prefetch(
     state: DisplayState, overlays: Sequence[Image], positions: Sequence[tuple[float, ...]]
 ) -> tuple[TileRequest, ...]:
-    """Return the tiles to fetch after the visible ones, in the order of the positions."""
+    """Return the tiles to fetch after the visible ones: those of the coarsest level of the whole plane, so that panning
+    and zooming show no empty areas, then those of other positions, in their order and the coarsest level first.
+    """
     keeps_chunks = any(request.keeps_chunks for request in state.tiles)
-    requests: dict[TileKey, TileRequest] = {}
     visible = {request.key for request in state.tiles}
+    requests = {key: TileRequest(key, Rank.PREFETCH) for key in _backdrop(state) if key not in visible}
     pixels = 0
     if any(layer.planes[-1].steps != (1, 1) for layer in state.layers):
-        return ()  # the samples of another plane take as long to read as the whole plane
+        return tuple(
+            requests.values()
+        )  # the samples of another plane take as long to read as the whole plane
     for step, position in enumerate(positions):
         settings = replace(state.settings, position=position)
         layers = _layers(settings, state.image, overlays, state.level, state.viewport)
-        for request in _requests(state, [layer.planes[-1] for layer in layers], Rank.PREFETCH):
+        planes = [plane for layer in layers for plane in layer.planes]
+        for request in _requests(state, planes, Rank.PREFETCH):
             if request.key in visible or request.key in requests:
                 continue
             # The order of slices takes precedence over the distance within a slice.
@@ -312,6 +328,14 @@ def _prefetch(
             if pixels > MAX_PREFETCH_PIXELS:
                 return tuple(request_order(list(requests.values())))
     return tuple(request_order(list(requests.values())))
+
+
+def _backdrop(state: DisplayState) -> Iterator[TileKey]:
+    """Yield the tiles of the whole planes that are drawn until finer tiles arrive."""
+    for layer in state.layers:
+        for plane in layer.planes[:-1]:
+            rows, columns = layer.image.grid(plane.level, plane.displayed).counts
+            yield from (TileKey(plane, row, column) for row, column in product(range(rows), range(columns)))
 
 
 def _visible_chunk_nbytes(state: DisplayState) -> int:

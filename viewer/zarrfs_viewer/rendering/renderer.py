@@ -32,9 +32,10 @@ from zarrfs_viewer.state.view_state import ChannelSettings
 from zarrfs_viewer.streaming.streamer import TileError
 from zarrfs_viewer.streaming.tile_reading import is_of_chunk, read_tile
 
-__all__ = ["Frame", "FrameRenderer", "complete_frame"]
+__all__ = ["Frame", "FrameRenderer", "complete_frame", "slice_id"]
 
 LayerId = tuple[Any, ...]
+SliceId = tuple[Any, ...]
 FailedPixels = Callable[[Layer, PlaneKey], npt.NDArray[np.bool_] | None]
 
 HATCH_DISTANCE, HATCH_WIDTH = 8, 3
@@ -50,6 +51,7 @@ class Frame:
     ``pixels`` are 0xAARRGGBB, 0 where no tile has been read. They are not modified after the frame is created.
     ``complete`` means that all tiles of the target level are complete. ``finished`` means that no further frame
     follows: the frame is complete, or the missing tiles have failed. ``errors`` are the errors of its tiles.
+    ``is_replaced`` means that parts of it are still those of the slice that was displayed before.
     ``channels`` are the drawn channels with the limits that were used, including automatic ones.
     """
 
@@ -60,6 +62,7 @@ class Frame:
     finished: bool
     channels: tuple[ChannelSettings, ...] = ()
     errors: tuple[TileError, ...] = ()
+    is_replaced: bool = False
 
 
 Failures = Callable[[], tuple[TileError, ...]]
@@ -75,6 +78,8 @@ class FrameRenderer:
     def __init__(self) -> None:
         self._buffers: dict[LayerId, tuple[Layer, LayerBuffer, bool]] = {}
         self._limits: dict[LayerId, tuple[tuple[float, float], bool]] = {}
+        self._slice: SliceId = ()  # of the buffers
+        self._former: set[LayerId] = set()  # layers with pixels of another slice
         self._view: tuple[int, tuple[int, int]] | None = None
 
     def clear(self) -> None:
@@ -103,6 +108,10 @@ class FrameRenderer:
         if view != self._view:
             self._buffers.clear()
             self._view = view
+        current = slice_id(state)
+        if current != self._slice:
+            self._former = set(self._buffers)
+            self._slice = current
         sampled = [(layer, *self._sample(state, layer, fetch, failed_pixels)) for layer in state.layers]
         errors.update(dict.fromkeys(failures()))
         # A tile with an error may be partly unreadable. It is sampled again, because a retry replaces it.
@@ -124,7 +133,11 @@ class FrameRenderer:
             if layer.labels is not None:
                 blend_labels(pixels, buffer.values, layer.labels, layer.image.image_label)
         _hatch(pixels, state, errors)
-        return Frame(pixels, grid, state, complete, complete or finished, channels, tuple(errors))
+        self._former &= set(self._buffers)
+        is_replaced = bool(self._former) and not finished
+        return Frame(
+            pixels, grid, state, complete, complete or finished, channels, tuple(errors), is_replaced
+        )
 
     def _sample(
         self, state: DisplayState, layer: Layer, fetch: Fetch, failed_pixels: FailedPixels
@@ -145,14 +158,22 @@ class FrameRenderer:
 
             return paint_readable
 
-        paint_target = painter(layer.planes[-1])
+        number, paint_target = _layer_id(layer), painter(layer.planes[-1])
         buffer, complete = paint_target(None)
         if complete:
+            self._former.discard(number)
             return _within_image(state, layer, buffer), True
-        # Tiles are missing: draw the old pixels, then the coarser levels, then the target level on top.
-        buffer = resample(previous[1], state.grid) if previous is not None else None
-        for plane in layer.planes[:-1]:
-            buffer, _ = painter(plane)(buffer)
+        # Tiles are missing: draw what is in the cache of the coarser levels, then the target level on top. Old pixels
+        # are below them, or above if they are complete pixels of this slice, which are not coarser.
+        old = resample(previous[1], state.grid) if previous is not None else None
+        is_sharp = previous is not None and previous[2] and number not in self._former
+        buffer = None if is_sharp else old
+        for plane in layer.resident:
+            buffer, is_covered = painter(plane)(buffer)
+            if is_covered:
+                self._former.discard(number)
+        if is_sharp and old is not None:
+            buffer = _over(old, buffer)
         buffer, _ = paint_target(buffer)
         return _within_image(state, layer, buffer), False
 
@@ -231,6 +252,24 @@ def _within_image(state: DisplayState, layer: Layer, buffer: LayerBuffer | None)
         return buffer
     covered = inside if buffer.covered is None else buffer.covered & inside
     return LayerBuffer(buffer.values, covered, buffer.grid)
+
+
+def slice_id(state: DisplayState) -> SliceId:
+    """Return a value that is equal for two states that display the same slice of the same image."""
+    settings = state.settings
+    position = tuple(v for axis, v in enumerate(settings.position) if axis not in settings.displayed)
+    return state.image.uid, settings.displayed, position, settings.projection
+
+
+def _over(upper: LayerBuffer, lower: LayerBuffer | None) -> LayerBuffer:
+    """Return the values of a buffer, and those of another one where it has none."""
+    if lower is None or upper.covered is None or lower.values.dtype != upper.values.dtype:
+        return upper
+    missing = ~upper.covered
+    upper.values[missing] = lower.values[missing]
+    covered = upper.covered | (True if lower.covered is None else lower.covered)
+    upper.covered = None if covered.all() else covered
+    return upper
 
 
 def _layer_id(layer: Layer) -> LayerId:

@@ -150,6 +150,19 @@ class Canvas(QWidget):
         # The value below the pointer changes with the slice, level and viewport, even if the pointer rests.
         self._pointer.point(self._viewport)
 
+    def offer_backdrop(self, frame: Frame) -> None:
+        """Draw a frame of a larger part of the same slice below the current one."""
+        self.layers.offer_backdrop(frame)
+
+    def show_waiting(self, progress: str = "") -> None:
+        """Show that the frame is of another slice than the one that is requested, or without a frame what is loaded."""
+        layers = self.layers
+        if (layers.frame is None and progress != layers.progress) or (
+            layers.frame is not None and not layers.is_late
+        ):
+            layers.is_late, layers.progress = layers.frame is not None, progress
+            self.update()
+
     def show_grid(self, grid: ChunkGrid | None, missing: tuple[Rect, ...] = ()) -> None:
         """Draw the chunk boundaries, and hatch the missing chunks. None removes the grid."""
         layers = self.layers

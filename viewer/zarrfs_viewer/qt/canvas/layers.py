@@ -20,6 +20,7 @@ from zarrfs_viewer.qt.canvas.painting import (
     draw_missing,
     draw_picture,
     draw_picture_overlay,
+    draw_progress,
     draw_regions,
     draw_scale_bar,
     draw_shape,
@@ -28,7 +29,7 @@ from zarrfs_viewer.qt.canvas.painting import (
     scale_bar_width,
     status_width,
 )
-from zarrfs_viewer.rendering.renderer import Frame
+from zarrfs_viewer.rendering.renderer import Frame, slice_id
 from zarrfs_viewer.state.view_state import Viewport
 
 __all__ = ["CanvasLayers"]
@@ -47,6 +48,10 @@ class CanvasLayers:
         show_scale_bar: whether the scale bar is drawn.
         image, displayed: the image and its displayed axes (rows, columns).
         frame: the frame that is drawn.
+        backdrop: a frame of a larger part of the same slice, which is drawn below it: panning and zooming out show it
+            until the next frame arrives.
+        is_late: whether another slice is requested than that of the frame, and has not arrived for some time.
+        progress: what is loaded before the first frame, in the middle of the canvas.
         grid, missing: the chunk grid, and the chunks that are hatched. With a grid, unreadable chunks are marked too.
         regions: the regions whose outlines and names are drawn.
         overlays: the pictures of layers over the picture, from back to front.
@@ -62,6 +67,10 @@ class CanvasLayers:
         self.displayed = (0, 1)
         self.frame: Frame | None = None
         self._pixels: QImage | None = None
+        self.backdrop: Frame | None = None
+        self._backdrop_pixels: QImage | None = None
+        self.is_late = False
+        self.progress = ""
         self.grid: ChunkGrid | None = None
         self.missing: tuple[Rect, ...] = ()
         self.regions: tuple[Region, ...] = ()
@@ -73,15 +82,27 @@ class CanvasLayers:
         """Prepare for another image or other axes. Removes the frame and the chunk grid."""
         self.image, self.displayed = image, displayed
         self.frame = self._pixels = self.grid = self.extent = None
-        self.missing = self.overlays = ()
+        self.backdrop = self._backdrop_pixels = None
+        self.missing, self.is_late, self.progress = (), False, ""
+        self.overlays = ()
 
     def show_frame(self, frame: Frame) -> None:
         """Draw another frame."""
-        self.frame = frame
-        height, width = frame.pixels.shape
-        # The QImage is a view of the array, which the frame keeps alive.
-        data: Any = frame.pixels.data
-        self._pixels = QImage(data, width, height, width * 4, QImage.Format.Format_ARGB32_Premultiplied)
+        former = self.frame
+        self.frame, self._pixels = frame, _picture(frame)
+        self.is_late, self.progress = False, ""
+        if self.backdrop is not None and not frame.is_replaced and not _is_same_picture(self.backdrop, frame):
+            self.backdrop = self._backdrop_pixels = None
+        if former is not None:
+            self.offer_backdrop(former)
+
+    def offer_backdrop(self, frame: Frame) -> None:
+        """Draw a frame below the current one if both are of the same slice, and it is of a larger part than others."""
+        if self.frame is None or not frame.complete or not _is_same_picture(frame, self.frame):
+            return
+        areas = [0.0 if each is None else _area(each) for each in (self.frame, self.backdrop)]
+        if _area(frame) > max(areas):
+            self.backdrop, self._backdrop_pixels = frame, _picture(frame)
 
     def paint(
         self,
@@ -93,7 +114,7 @@ class CanvasLayers:
         shape: Shape | None,
         is_drawing: bool,
     ) -> None:
-        """Draw all layers, if there is an image.
+        """Draw all layers, or without an image what is being opened.
 
         Args:
             painter: a painter whose unit is a pixel of the widget.
@@ -104,10 +125,15 @@ class CanvasLayers:
             shape: the shape, or None.
             is_drawing: whether the shape is a polygon that is being drawn.
         """
+        logical = replace(viewport, width=size[0], height=size[1])
+        if self.frame is None:
+            draw_progress(painter, logical, self.progress)
         if self.image is None:
             return
         painter.save()
         painter.scale(1 / ratio, 1 / ratio)
+        if self.backdrop is not None and self._backdrop_pixels is not None and self.shows_picture:
+            draw_picture(painter, viewport, self.backdrop.grid.rect, self._backdrop_pixels)
         if self.frame is not None and self._pixels is not None and self.shows_picture:
             draw_picture(painter, viewport, self.frame.grid.rect, self._pixels)
         for overlay in self.overlays:
@@ -124,10 +150,9 @@ class CanvasLayers:
             draw_shape(painter, viewport, shape, is_drawing)
         painter.restore()
         # Texts have the size that they have in other widgets, whatever the number of device pixels per pixel is.
-        logical = replace(viewport, width=size[0], height=size[1])
         if self.show_scale_bar:
             self._draw_scale_bar(painter, self.image, logical, ratio)
-        draw_status(painter, logical, self.frame, self.title)
+        draw_status(painter, logical, self.frame, self.title, self.is_late)
 
     def _draw_scale_bar(self, painter: QPainter, image: Image, viewport: Viewport, ratio: float) -> None:
         is_turned = viewport.turns % 2 == 1
@@ -138,3 +163,24 @@ class CanvasLayers:
         is_narrow = width + scale_bar_width(bar.pixels) > viewport.width
         above = replace(viewport, height=viewport.height - STATUS_HEIGHT) if is_narrow else viewport
         draw_scale_bar(painter, above, bar.pixels, bar.text)
+
+
+def _picture(frame: Frame) -> QImage:
+    """Return a view of the pixels of a frame, which keeps them in memory."""
+    height, width = frame.pixels.shape
+    data: Any = frame.pixels.data
+    return QImage(data, width, height, width * 4, QImage.Format.Format_ARGB32_Premultiplied)
+
+
+def _is_same_picture(frame: Frame, other: Frame) -> bool:
+    """Return whether two frames show parts of the same slice in the same colours."""
+    parts = ("channels", "labels", "level_lock")
+    settings, other_settings = frame.state.settings, other.state.settings
+    return slice_id(frame.state) == slice_id(other.state) and all(
+        getattr(settings, name) == getattr(other_settings, name) for name in parts
+    )
+
+
+def _area(frame: Frame) -> float:
+    top, left, bottom, right = frame.grid.rect
+    return abs((bottom - top) * (right - left))

@@ -138,6 +138,7 @@ class OverviewMap(QWidget):
     def _show_frame(self, frame: Frame) -> None:
         if self._request is not None and frame.state.image is self._request[0]:
             self._frame = frame
+            self._canvas.offer_backdrop(frame)
             self.update()
 
     def showEvent(self, event: QShowEvent | None) -> None:

@@ -12,7 +12,7 @@ from PyQt6.QtGui import QBrush, QColor, QFont, QImage, QPainter, QPen, QPolygonF
 from zarrfs_viewer.analysis.chunk_overlay import ChunkGrid
 from zarrfs_viewer.analysis.regions import Region
 from zarrfs_viewer.analysis.shapes import Shape
-from zarrfs_viewer.qt.support.plain_text import plain, plain_name
+from zarrfs_viewer.qt.support.plain_text import plain, plain_lines, plain_name
 from zarrfs_viewer.rendering.renderer import Frame
 from zarrfs_viewer.state.view_state import Viewport
 
@@ -25,6 +25,7 @@ __all__ = [
     "draw_missing",
     "draw_picture",
     "draw_picture_overlay",
+    "draw_progress",
     "draw_regions",
     "draw_scale_bar",
     "draw_shape",
@@ -72,6 +73,7 @@ MARGIN = 18
 HANDLE = 4.0
 POINT = 9.0
 """Half the length of the lines of a point."""
+LATE = "loading, previous slice shown"
 MAX_BAR = 20
 """The maximum number of characters of the label of the scale bar: a unit may be any text."""
 
@@ -274,6 +276,15 @@ def _every(number: int) -> str:
     return f"{number}{suffix}"
 
 
+def draw_progress(painter: QPainter, viewport: Viewport, text: str) -> None:
+    """Draw lines of text in the middle, in the place of a picture that is being loaded."""
+    painter.setFont(QFont(painter.font().family(), 11))
+    painter.setPen(QColor(200, 200, 205))
+    area = QRectF(12, 0, viewport.width - 24, viewport.height)
+    flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+    painter.drawText(area, int(flags), plain_lines(text))
+
+
 def _status_text(viewport: Viewport, frame: Frame | None, title: str, progress: str) -> str:
     orientation = f"{90 * viewport.turns}\N{DEGREE SIGN}" if viewport.turns else ""
     status = "loading" if frame is None else f"level {frame.state.level}"
@@ -291,19 +302,25 @@ def _status_text(viewport: Viewport, frame: Frame | None, title: str, progress: 
 def status_width(painter: QPainter, viewport: Viewport, frame: Frame | None, title: str) -> float:
     """Return the width from the left edge of the pane to the right edge of the state, with its longest text."""
     painter.setFont(QFont(painter.font().family(), 9))
-    longest = _status_text(viewport, frame, title, "incomplete")
+    longest = _status_text(viewport, frame, title, LATE)
     return 12 + painter.fontMetrics().horizontalAdvance(longest) + 30
 
 
-def draw_status(painter: QPainter, viewport: Viewport, frame: Frame | None, title: str) -> None:
-    """Draw the axes, the pyramid level and the loading state at the lower left."""
+def draw_status(
+    painter: QPainter, viewport: Viewport, frame: Frame | None, title: str, is_late: bool = False
+) -> None:
+    """Draw the axes, the pyramid level and the loading state at the lower left. ``is_late`` states that the frame is of
+    another slice than the one that is requested.
+    """
     progress = "" if frame is None or frame.complete else "incomplete" if frame.finished else "loading"
+    if frame is not None and (is_late or frame.is_replaced):
+        progress = LATE
     text = _status_text(viewport, frame, title, progress)
     painter.setFont(QFont(painter.font().family(), 9))
     width = painter.fontMetrics().horizontalAdvance(text) + 30
     painter.fillRect(QRectF(12, viewport.height - 38, width, 24), LABEL_BACKGROUND)
     painter.setPen(Qt.PenStyle.NoPen)
-    is_complete = frame is not None and frame.complete
+    is_complete = frame is not None and frame.complete and not is_late
     painter.setBrush(QColor(90, 220, 120) if is_complete else QColor(240, 180, 60))
     painter.drawEllipse(QPointF(24, viewport.height - 26), 4, 4)
     painter.setBrush(Qt.BrushStyle.NoBrush)

@@ -17,7 +17,7 @@ from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import tooltip
 from zarrfs_viewer.qt.support.steps import Steps
 from zarrfs_viewer.rendering.pipeline import ViewPipeline
-from zarrfs_viewer.rendering.renderer import Frame
+from zarrfs_viewer.rendering.renderer import Frame, slice_id
 from zarrfs_viewer.state.view_state import DisplaySettings, with_displayed
 from zarrfs_viewer.streaming.streamer import TileError
 
@@ -25,6 +25,8 @@ __all__ = ["Pane"]
 
 AxisPair = tuple[int, int]
 
+WAITING_MILLISECONDS = 150
+"""A picture that has not arrived after this time is stated to be loaded, and its progress in the same interval."""
 INTACT_VALUES_ONLY = "Histogram and automatic contrast are those of the values that can be read."
 MISSING_DELAY_MILLISECONDS = 150
 """Missing chunks are looked up when the displayed region has not changed for this long."""
@@ -72,6 +74,9 @@ class Pane(QObject):
         self._missing_timer.setSingleShot(True)
         self._missing_timer.setInterval(MISSING_DELAY_MILLISECONDS)
         self._missing_timer.timeout.connect(self._find_missing)
+        self._waiting_timer = QTimer(self)
+        self._waiting_timer.setInterval(WAITING_MILLISECONDS)
+        self._waiting_timer.timeout.connect(self._show_waiting)
         self._frame_received.connect(self._show_frame)
         self._tile_failed.connect(self._show_tile_error)
         self._pane_failed.connect(
@@ -98,6 +103,7 @@ class Pane(QObject):
         self.image = image = self._session.image
         self._missing = None
         if image is None:
+            self._waiting_timer.stop()
             self.pipeline.clear()
         else:
             title = "".join(image.axes[axis].name for axis in displayed[::-1])
@@ -116,10 +122,27 @@ class Pane(QObject):
     def _send(self) -> None:
         image, settings = self._session.image, self.settings
         if not self.canvas.isVisible():
+            self._waiting_timer.stop()
             self.pipeline.clear()  # nothing is read that is not displayed
         elif image is not None and settings is not None:
             self.pipeline.show(image, settings, self.canvas.viewport, self._session.overlays)
+            if not self._waiting_timer.isActive():
+                self._waiting_timer.start()
             self.draw_grid()
+
+    def _show_waiting(self) -> None:
+        """State that the requested picture has not arrived, and how many of its tiles have."""
+        image, state, frame = self.image, self.pipeline.state, self.canvas.frame
+        if image is None:
+            return
+        progress = f"{image.name}\n{_shape_text(image)}\nloading"
+        if state is not None and state.image is image:
+            if frame is not None and slice_id(frame.state) == slice_id(state):
+                self._waiting_timer.stop()
+                return
+            keys = [request.key for request in state.tiles]
+            progress += f" {len(self._session.streamer.cached_keys(keys))} of {len(keys)} tiles"
+        self.canvas.show_waiting(progress)
 
     def draw_grid(self) -> None:
         """Draw the chunk grid, if it is enabled."""
@@ -195,5 +218,13 @@ class Pane(QObject):
     def close(self) -> None:
         """Stop the pipeline."""
         self._missing_timer.stop()
+        self._waiting_timer.stop()
         self._first_request.cancel()
         self.pipeline.close()
+
+
+def _shape_text(image: Image) -> str:
+    """Return the names and the lengths of the axes of an image."""
+    names = [axis.name or f"axis {number}" for number, axis in enumerate(image.axes)]
+    lengths = zip(names, image.shape, strict=True)
+    return " \N{MULTIPLICATION SIGN} ".join(f"{name} {length:,}" for name, length in lengths)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from PyQt6.QtCore import QEvent, QSettings, pyqtSignal
 from PyQt6.QtGui import QResizeEvent, QShowEvent
 
+from zarrfs.credentials import hide_credentials
+from zarrfs_viewer.locations import display_name
 from zarrfs_viewer.qt.support.actions import ActionSpec, Need, add_actions, enable_actions
 from zarrfs_viewer.qt.support.plain_text import window_title
 from zarrfs_viewer.qt.window.about import show_about
@@ -113,6 +115,7 @@ class MainWindow(WindowParts):
         session = self.session
         session.message_changed.connect(self._show_message)
         session.outcome_reported.connect(self.outcome.add_message)
+        session.opening_changed.connect(self._show_opening)
         session.failed.connect(self._show_failure)
         session.dataset_changed.connect(self._show_dataset)
         session.image_changed.connect(self._show_image)
@@ -156,8 +159,17 @@ class MainWindow(WindowParts):
     def _show_message(self, text: str, is_warning: bool, action: str) -> None:
         self.notice.show_message(text, is_warning, self.actions_by_name[action] if action else None)
 
+    def _show_opening(self, locations: list[str]) -> None:
+        """Show what is being opened in the place of the start page."""
+        if self.session.dataset is not None or not locations:
+            return
+        names = (f"Opening {display_name(each)}\n{each}" for each in locations)
+        self.canvas.show_waiting(hide_credentials("\n".join(names)))
+        self.stack.setCurrentIndex(IMAGE_PAGE)
+
     def _show_failure(self, reason: str) -> None:
         if self.session.image is None:
+            self.canvas.show_waiting("")
             self.stack.setCurrentIndex(0 if self.session.dataset is None else IMAGE_PAGE)
         self.failed.emit(reason)
 
