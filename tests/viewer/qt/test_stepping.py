@@ -13,7 +13,7 @@ from zarrfs_viewer.qt.window.main_window import MainWindow
 from zarrfs_viewer.state.view_state import with_level_lock
 
 import zarrfs
-from tests.viewer.qt.waiting import wait_until_exact
+from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact
 
 OpenInWindow = Callable[[object], MainWindow]
 
@@ -126,3 +126,65 @@ def test_the_speed_of_playback_is_the_interval(open_in_window: OpenInWindow, pyr
     panel = open_in_window(pyramid).panel(Position).dimensions
     panel.rate.setValue(25)
     assert panel._timer.interval() == 40
+
+
+def test_stored_planes_of_a_sparse_stack_are_found_and_empty_ones_are_named(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
+    array = zarrfs.create_array(
+        tmp_path / "sparse.zarr",
+        shape=(1000, 64, 64),
+        chunks=(1, 32, 32),
+        dtype="u2",
+        dimension_names=["z", "y", "x"],
+    )
+    for z in (7, 520, 900):
+        array[z, 20:40, 20:40] = 1000 + np.arange(400).reshape(20, 20)
+    window = open_in_window(tmp_path / "sparse.zarr")
+    actions, layers = window.actions_by_name, window.canvas.layers
+
+    def limits() -> tuple[float, float] | None:
+        assert window.display_settings is not None
+        return window.display_settings.channels[0].limits
+
+    def wait_until_at(z: int, name: str) -> None:
+        actions[name].trigger()
+        qtbot.waitUntil(
+            lambda: window.display_settings is not None and window.display_settings.position[0] == z,
+            timeout=TIMEOUT_MILLISECONDS,
+        )
+
+    assert window.display_settings is not None
+    assert window.display_settings.position[0] == 520
+    qtbot.waitUntil(lambda: limits() is not None, timeout=TIMEOUT_MILLISECONDS)
+    wait_until_at(900, "next_stored")
+    actions["next_stored"].trigger()
+    qtbot.waitUntil(
+        lambda: "No plane is stored after z 900" in window.notice.text(), timeout=TIMEOUT_MILLISECONDS
+    )
+    for z in (520, 7):
+        wait_until_at(z, "previous_stored")
+        assert layers.note == ""
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).set_position(0, 8))
+    qtbot.waitUntil(lambda: "no data stored here" in layers.note, timeout=TIMEOUT_MILLISECONDS)
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).set_position(0, 7))
+    assert layers.note == ""
+
+
+def test_an_empty_slice_does_not_set_the_contrast_of_the_others(
+    qtbot: QtBot, open_in_window: OpenInWindow, tmp_path: Path
+) -> None:
+    data = np.zeros((3, 64, 64), "u2")
+    data[2] = 500 + np.arange(64)
+    zarrfs.create_array(tmp_path / "a.zarr", data=data, chunks=(3, 64, 64), dimension_names=["z", "y", "x"])
+    window = open_in_window(tmp_path / "a.zarr")
+    assert window.display_settings is not None
+    assert window.display_settings.position[0] == 1
+    assert window.display_settings.channels[0].limits is None
+    wait_until_exact(qtbot, window, lambda: window.panel(Position).set_position(0, 2))
+    qtbot.waitUntil(
+        lambda: (
+            window.display_settings is not None and window.display_settings.channels[0].limits == (500, 563)
+        ),
+        timeout=TIMEOUT_MILLISECONDS,
+    )

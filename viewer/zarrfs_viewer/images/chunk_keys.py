@@ -6,12 +6,24 @@ without ``storage`` has no keys.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from zarrfs_viewer.images.reading import SourceArray, stored_array, uniform_chunks
 
-__all__ = ["chunk_key", "chunk_of", "stored", "stored_chunk_shape"]
+__all__ = [
+    "Region",
+    "chunk_key",
+    "chunk_of",
+    "lists_chunks",
+    "stored",
+    "stored_chunk_shape",
+    "stored_regions",
+]
+
+Region = tuple[slice, ...]
+"""The elements of a stored chunk: one slice for each axis."""
 
 
 def _storage(array: SourceArray) -> Any:
@@ -56,3 +68,26 @@ def stored(array: SourceArray, elements: Iterable[Sequence[int]]) -> list[bool]:
             exists[coords] = bool(storage.store.exists(storage.key(coords)))
         results.append(exists[coords])
     return results
+
+
+def lists_chunks(array: SourceArray) -> bool:
+    """Return whether the store of an array lists the stored chunks."""
+    storage = _storage(array)
+    return storage is not None and bool(storage.store.listable)
+
+
+def stored_regions(array: SourceArray, limits: Mapping[bool, int]) -> Iterator[Region]:
+    """Yield the region of each stored chunk (or shard); none if the store does not list them. Blocks. Raises ZarrError.
+
+    ``limits`` has the maximum numbers of keys that are listed in local (False) and in remote (True) stores.
+    """
+    storage = _storage(array)
+    if storage is None or not storage.store.listable:
+        return
+    added = (slice(0, 1),) * (len(array.shape) - len(storage.axes))
+    for coords in islice(storage.stored_chunks(), limits[bool(storage.store.is_remote)]):
+        parts = []
+        for axis, chunk in zip(storage.axes, coords, strict=True):
+            start = axis.begin(chunk)
+            parts.append(slice(start, min(start + axis.size(chunk), axis.length)))
+        yield (*added, *parts)

@@ -12,6 +12,7 @@ from zarrfs.errors import LocationError, ZarrError
 from zarrfs.ngff import SystemReference
 from zarrfs_viewer.images.dataset import Dataset, describe, describe_member
 from zarrfs_viewer.images.image import Image
+from zarrfs_viewer.images.stored_places import at_data
 from zarrfs_viewer.process_memory import release_free_memory
 from zarrfs_viewer.url_credentials import find_options, origin_of
 
@@ -147,7 +148,9 @@ def open_first_image(
 def open_with_labels(
     dataset: Dataset, path: str | None, as_labels: bool = False
 ) -> tuple[Image, tuple[Image, ...], tuple[str, ...]]:
-    """Open an image and its label images. Returns also the problems of label images. Raises ZarrError."""
+    """Open an image at a slice that has data, and its label images. Returns also the problems of label images. Raises
+    ZarrError.
+    """
     problems: list[str] = []
-    image = dataset.open_image(path, as_labels)
+    image = at_data(dataset.open_image(path, as_labels))
     return image, dataset.open_labels(image, problems.append), tuple(problems)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,13 @@ class Frame:
     channels: tuple[ChannelSettings, ...] = ()
     errors: tuple[TileError, ...] = ()
     is_replaced: bool = False
+
+    @cached_property
+    def is_uniform(self) -> bool:
+        """Whether all pixels have the same colour."""
+        pixels = self.pixels.reshape(-1)
+        # Few pixels of most pictures suffice to find a different one.
+        return bool(pixels.size) and all((pixels[::step] == pixels[0]).all() for step in (997, 1))
 
 
 Failures = Callable[[], tuple[TileError, ...]]
@@ -205,7 +213,7 @@ class FrameRenderer:
         self, channel: ChannelSettings, layer: Layer, buffer: LayerBuffer, complete: bool
     ) -> ChannelSettings:
         """Return the channel with limits. Automatic limits are final once they come from a complete picture. Pixels
-        that could not be read do not count.
+        that could not be read do not count. An empty slice, of zeros or NaN, has no limits: they would not suit others.
 
         A picture of a coarser level is not sufficient: its slice may be far from the slice of the target level.
         """
@@ -213,6 +221,8 @@ class FrameRenderer:
             return channel
         limits, is_final = self._limits.get(_limits_id(layer), (None, False))
         if limits is None or not is_final:
+            if _is_empty(channel, layer, buffer):
+                return channel
             limits = _choose_limits(channel, layer, buffer)
             self._limits[_limits_id(layer)] = limits, complete
         return replace(channel, limits=limits)
@@ -333,6 +343,18 @@ def _choose_limits(channel: ChannelSettings, layer: Layer, buffer: LayerBuffer) 
     if layer.image.rgb_axis is not None:
         return rgb_limits(values[..., :3])
     return auto_limits(component(values, channel.component, channel.field))
+
+
+def _is_empty(channel: ChannelSettings, layer: Layer, buffer: LayerBuffer) -> bool:
+    """Return whether the values of a slice of a stack are all zero or NaN."""
+    depth = [axis for axis in layer.image.slider_axes if axis not in layer.planes[-1].displayed]
+    if layer.image.rgb_axis is not None or all(layer.image.shape[axis] == 1 for axis in depth):
+        return False
+    values = component(buffer.values, channel.component, channel.field)
+    has_values = values != 0
+    if values.dtype.kind == "f":
+        has_values &= ~np.isnan(values)
+    return not has_values.any()
 
 
 def _uncovered(buffers: list[LayerBuffer]) -> npt.NDArray[np.bool_] | None:

@@ -163,6 +163,12 @@ class Canvas(QWidget):
             layers.is_late, layers.progress = layers.frame is not None, progress
             self.update()
 
+    def show_note(self, note: str) -> None:
+        """Draw a note in the middle of the picture. An empty text removes it."""
+        if note != self.layers.note:
+            self.layers.note = note
+            self.update()
+
     def show_grid(self, grid: ChunkGrid | None, missing: tuple[Rect, ...] = ()) -> None:
         """Draw the chunk boundaries, and hatch the missing chunks. None removes the grid."""
         layers = self.layers

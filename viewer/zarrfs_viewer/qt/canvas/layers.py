@@ -52,6 +52,7 @@ class CanvasLayers:
             until the next frame arrives.
         is_late: whether another slice is requested than that of the frame, and has not arrived for some time.
         progress: what is loaded before the first frame, in the middle of the canvas.
+        note: a note about the picture, in the middle of the canvas.
         grid, missing: the chunk grid, and the chunks that are hatched. With a grid, unreadable chunks are marked too.
         regions: the regions whose outlines and names are drawn.
         overlays: the pictures of layers over the picture, from back to front.
@@ -70,7 +71,7 @@ class CanvasLayers:
         self.backdrop: Frame | None = None
         self._backdrop_pixels: QImage | None = None
         self.is_late = False
-        self.progress = ""
+        self.progress = self.note = ""
         self.grid: ChunkGrid | None = None
         self.missing: tuple[Rect, ...] = ()
         self.regions: tuple[Region, ...] = ()
@@ -83,8 +84,8 @@ class CanvasLayers:
         self.image, self.displayed = image, displayed
         self.frame = self._pixels = self.grid = self.extent = None
         self.backdrop = self._backdrop_pixels = None
-        self.missing, self.is_late, self.progress = (), False, ""
-        self.overlays = ()
+        self.missing, self.overlays, self.is_late = (), (), False
+        self.progress = self.note = ""
 
     def show_frame(self, frame: Frame) -> None:
         """Draw another frame."""
@@ -153,6 +154,8 @@ class CanvasLayers:
         if self.show_scale_bar:
             self._draw_scale_bar(painter, self.image, logical, ratio)
         draw_status(painter, logical, self.frame, self.title, self.is_late)
+        if self.frame is not None and self.note:
+            draw_progress(painter, logical, self.note)
 
     def _draw_scale_bar(self, painter: QPainter, image: Image, viewport: Viewport, ratio: float) -> None:
         is_turned = viewport.turns % 2 == 1

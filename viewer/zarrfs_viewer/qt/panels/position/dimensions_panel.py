@@ -268,10 +268,15 @@ class DimensionsPanel(QWidget):
             return 1
         return max(1, round(image.downsampling(self._level, axis)))
 
+    @property
+    def last_axis(self) -> int | None:
+        """The axis of the last slider, which is z in most stacks; None without sliders."""
+        return next(reversed(self._sliders), None)
+
     def step(self, count: int) -> None:
-        """Move the last slider, which is z in most stacks, by ``count`` slices of the displayed level."""
-        for axis in list(self._sliders)[-1:]:
-            self.step_along(axis, count)
+        """Move the last slider by ``count`` slices of the displayed level."""
+        if self.last_axis is not None:
+            self.step_along(self.last_axis, count)
 
     def step_time(self, count: int) -> None:
         """Move along the time axis; without one, along the first axis with a slider."""

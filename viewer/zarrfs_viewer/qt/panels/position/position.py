@@ -8,6 +8,7 @@ from typing import Any
 
 from PyQt6.QtWidgets import QBoxLayout
 
+from zarrfs_viewer.images.stored_places import has_stored_chunk, next_stored_slice
 from zarrfs_viewer.qt.panels.panel import IMAGE_PAGE, NO_IMAGE, Panel, PanelContext
 from zarrfs_viewer.qt.panels.position.dimensions_panel import DimensionsPanel
 from zarrfs_viewer.qt.panels.position.goto_dialog import GoToDialog
@@ -17,6 +18,8 @@ from zarrfs_viewer.rendering.renderer import Frame
 from zarrfs_viewer.state.view_state import with_displayed, with_position, with_projection
 
 __all__ = ["Position"]
+
+NO_DATA = "no data stored here\nAlt+. and Alt+, show the next and the previous stored plane"
 
 
 class Position(Panel):
@@ -60,6 +63,26 @@ class Position(Panel):
             ActionSpec("next_slice", image, "&Next slice", ".", lambda: step(1), place=0, needs="image"),
             ActionSpec(
                 "previous_slice", image, "&Previous slice", ",", lambda: step(-1), place=10, needs="image"
+            ),
+            ActionSpec(
+                "next_stored",
+                image,
+                "Next store&d plane",
+                "Alt+.",
+                lambda: self.show_next_stored(1),
+                place=12,
+                needs="image",
+                synonyms="data chunk sparse empty",
+            ),
+            ActionSpec(
+                "previous_stored",
+                image,
+                "Pre&vious stored plane",
+                "Alt+,",
+                lambda: self.show_next_stored(-1),
+                place=14,
+                needs="image",
+                synonyms="data chunk sparse empty",
             ),
             ActionSpec(
                 "next_time", image, "Next &time point", "]", lambda: step_time(1), place=20, needs="image"
@@ -122,6 +145,42 @@ class Position(Panel):
 
     def _show_frame(self, frame: Frame) -> None:
         self.dimensions.show_level(frame.state.level)
+        canvas = self._panes.main.canvas
+        if not frame.complete or frame.errors or not frame.is_uniform:
+            self._session.worker.cancel("stored")
+            canvas.show_note("")
+            return
+        image, settings, level = frame.state.image, frame.state.settings, frame.state.level
+        rect = frame.state.viewport.rect
+        self._session.worker.cancel("stored")
+        self._session.worker.submit(
+            lambda: has_stored_chunk(image, settings.position, settings.displayed, level, rect),
+            lambda is_stored: canvas.show_note("" if is_stored else NO_DATA),
+            lambda _: canvas.show_note(""),
+            "stored",
+        )
+
+    def show_next_stored(self, direction: int) -> None:
+        """Show the next slice with stored chunks along the last slider, in a direction (1 or -1)."""
+        image, settings, axis = self._session.image, self._session.settings, self.dimensions.last_axis
+        if image is None or settings is None or axis is None:
+            self._session.show_message("The image has no further planes.")
+            return
+        step = direction * self.dimensions.step_size(axis)
+
+        def show(found: int | None) -> None:
+            if found is None:
+                name = image.axes[axis].name or f"axis {axis}"
+                where = "after" if direction > 0 else "before"
+                self._session.show_message(f"No plane is stored {where} {name} {settings.position[axis]:g}.")
+            elif self._session.settings == settings:
+                self.dimensions.set_position(axis, found)
+
+        self._session.run_for_image(
+            lambda: next_stored_slice(image, settings.position, settings.displayed, axis, step),
+            show,
+            "next stored",
+        )
 
     def set_position(self, axis: int, value: float) -> None:
         """Show another slice along an axis."""
