@@ -689,13 +689,24 @@ def test_differing_files_and_other_stacks_are_refused(tmp_path: Path) -> None:
         import_files([tmp_path / "a.zarr"], tmp_path / "out.zarr")
 
 
-def test_a_file_of_a_microscope_has_an_error_that_names_a_converter(tmp_path: Path) -> None:
-    (tmp_path / "a.CZI").write_bytes(b"ZISRAWFILE" + bytes(100))
-    message = r"a.CZI is a file of a microscope.* bioformats2raw"
+@pytest.mark.parametrize(
+    ("name", "header"),
+    [
+        ("a.CZI", b"ZISRAWFILE"),
+        ("a.lif", b"p\0\0\0"),
+        ("renamed", b"ZISRAWFILE"),
+        ("a.bin", b"\xda\xce\xbe\x0a"),
+    ],
+)
+def test_a_file_of_a_microscope_has_an_error_that_names_a_converter(
+    tmp_path: Path, name: str, header: bytes
+) -> None:
+    (tmp_path / name).write_bytes(header + bytes(100))
+    message = rf"{name} is a file of a microscope.* bioformats2raw"
     with pytest.raises(LocationError, match=message):
-        import_files([tmp_path / "a.CZI"], tmp_path / "b.zarr")
+        import_files([tmp_path / name], tmp_path / "b.zarr")
     with pytest.raises(LocationError, match=message):
-        zarrfs.open(tmp_path / "a.CZI")
+        zarrfs.open(tmp_path / name)
 
 
 def test_the_command_and_an_existing_destination(tmp_path: Path) -> None:

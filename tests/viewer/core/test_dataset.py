@@ -25,6 +25,7 @@ import zarrfs
 from tests.viewer.core.doubles import FakeArray, FakeGroup, array_image, open_pyramid, pyramid, random_values
 from zarrfs.engine.stores.memory import MemoryStore
 from zarrfs.errors import LocationError, NodeNotFoundError, StoreError, UnsupportedError
+from zarrfs.files.recognition import open_node
 
 
 def axis_names(image: Image) -> str:
@@ -424,3 +425,26 @@ def test_a_dataset_that_a_command_has_not_completed_has_a_note() -> None:
     assert notes[0].startswith("unfinished: the command that writes it has not completed")
     del group.attrs["zarrfs_unfinished"]
     assert open_first_image(describe(group), None)[3] == ()
+
+
+def test_the_largest_image_of_a_file_is_opened_first_also_from_an_inner_group(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    file = tmp_path / "data.h5"
+    with h5py.File(file, "w") as stored:
+        stored["a_table"] = np.array([(1, 2.0), (3, 4.0)], dtype=[("id", "i4"), ("v", "f8")])
+        stored["calibration"] = np.ones((2, 3))
+        stored["measured/raw"] = np.ones((4, 50, 60), "u2")
+        stored["measured/time"] = np.arange(1000.0)
+        stored["measured/thumbnails/raw"] = np.ones((5, 6), "u1")
+    dataset = describe(open_node(str(file), ""), str(file))
+    names = ["calibration", "measured/raw", "measured/thumbnails/raw"]
+    assert [entry.path for entry in dataset.images] == names
+    assert dataset.open_image().path == "measured/raw"
+    assert dataset.open_image().shape == (4, 50, 60)
+    assert dataset.open_image("calibration").shape == (2, 3)
+
+
+def test_a_declared_image_precedes_larger_arrays() -> None:
+    members = {"a": FakeArray(np.ones((500, 500))), "b": pyramid(random_values((8, 8)), "yx")}
+    dataset = describe(FakeGroup({}, members))
+    assert dataset.open_image().path == "b"

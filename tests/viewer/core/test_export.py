@@ -256,6 +256,23 @@ def test_an_ome_tiff_has_the_names_and_colours_of_the_channels(tmp_path: Path) -
     assert (pixels["PhysicalSizeX"], pixels["PhysicalSizeXUnit"]) == (1, "µm")
 
 
+def test_an_ome_tiff_has_the_position_of_each_plane(tmp_path: Path) -> None:
+    tifffile = pytest.importorskip("tifffile")
+    image = open_pyramid(pyramid(random_values((2, 5, 40, 60)), "czyx", 1, scale=[1.0, 2.0, 0.5, 0.25]))
+    settings = initial_settings(image)
+    chosen = ExportRegion.visible(image, settings, (9.5, 19.5, 29.5, 39.5), 0, {1: (1.0, 3.0)})
+    export_tiff(chosen, tmp_path / "a.ome.tif")
+    with tifffile.TiffFile(tmp_path / "a.ome.tif") as tiff:
+        planes = xml2dict(tiff.ome_metadata)["OME"]["Image"]["Pixels"]["Plane"]
+    assert {(plane["TheC"], plane["TheZ"]) for plane in planes} == {
+        (c, z) for c in range(2) for z in range(3)
+    }
+    for plane in planes:
+        found = [plane[f"Position{letter}"] for letter in "XYZ"]
+        assert found == [5.0, 5.0, 2.0 + 2.0 * plane["TheZ"]]
+        assert {plane[f"Position{letter}Unit"] for letter in "XYZ"} == {"µm"}
+
+
 def test_an_ome_tiff_without_channels_has_a_name_and_a_colour(tmp_path: Path) -> None:
     tifffile = pytest.importorskip("tifffile")
     chosen = region(random_values((3, 20, 30)), "zyx")

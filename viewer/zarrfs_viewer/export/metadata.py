@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from zarrfs_viewer.images.values import data_limits
 from zarrfs_viewer.state.colormaps import lookup
 from zarrfs_viewer.state.view_state import ChannelSettings
 
-__all__ = ["OME_DTYPES", "ngff_document", "physical_sizes", "tiff_axes", "tiff_channels"]
+__all__ = ["OME_DTYPES", "ngff_document", "physical_sizes", "plane_positions", "tiff_axes", "tiff_channels"]
 
 OME_DTYPES = frozenset(
     ("int8", "int16", "int32", "uint8", "uint16", "uint32", "float32", "float64", "complex64", "complex128")
@@ -49,6 +50,31 @@ def physical_sizes(image: Image, scale: Sequence[float]) -> dict[str, Any]:
             sizes["TimeIncrement"] = seconds
             sizes["TimeIncrementUnit"] = "s"
     return sizes
+
+
+def plane_positions(
+    image: Image, shape: Sequence[int], scale: Sequence[float], translation: Sequence[float]
+) -> dict[str, Any]:
+    """Return the positions of the planes of an array with the axes of an image as metadata for ``tifffile``: those of
+    the centre of the first pixel, in micrometres. Empty if all are 0 or without a unit of length.
+    """
+    leading = [number for number, axis in enumerate(image.axes) if axis.name[:1].upper() in ("T", "C", "Z")]
+    lengths = [shape[number] for number in leading]
+    count = prod(lengths)
+    indices = np.indices(lengths).reshape(len(leading), count)
+    planes: dict[str, Any] = {}
+    is_moved = False
+    for number, axis in enumerate(image.axes):
+        letter = axis.name[:1].upper()
+        factor = convert(1.0, axis.unit, "micrometer") if letter and letter in "XYZ" else None
+        if factor is None:
+            continue
+        is_moved |= bool(translation[number])
+        steps = indices[leading.index(number)] if number in leading else np.zeros(count)
+        values = (translation[number] + scale[number] * steps) * factor
+        planes[f"Position{letter}"] = [float(f"{value:.12g}") for value in values.tolist()]
+        planes[f"Position{letter}Unit"] = ["µm"] * count
+    return {"Plane": planes} if is_moved else {}
 
 
 def tiff_channels(image: Image, channels: Sequence[ChannelSettings] = ()) -> dict[str, Any]:

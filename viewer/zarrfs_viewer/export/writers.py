@@ -22,7 +22,14 @@ from zarrfs.ngff.orientation import directions_attribute
 from zarrfs.plugins import install_hint
 from zarrfs.text import safe_text
 from zarrfs_viewer.display.resolve import plane_key
-from zarrfs_viewer.export.metadata import OME_DTYPES, ngff_document, physical_sizes, tiff_axes, tiff_channels
+from zarrfs_viewer.export.metadata import (
+    OME_DTYPES,
+    ngff_document,
+    physical_sizes,
+    plane_positions,
+    tiff_axes,
+    tiff_channels,
+)
 from zarrfs_viewer.export.replacing import replacing
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.reading import projected_dtype, read_projection
@@ -202,9 +209,10 @@ def export_tiff(
 ) -> None:
     """Write the values as a TIFF file. Blocks. Needs ``tifffile``.
 
-    The file is an OME-TIFF with physical sizes and the names and colours of the channels if the axes are some of t, c,
-    z, then y, x, and possibly RGB samples. Otherwise it is a TIFF with the shape and the axes as metadata of
-    ``tifffile``. bool becomes 0 and 255. ``channels`` are by default the initial channels of the image.
+    The file is an OME-TIFF with physical sizes, the positions of the planes, and the names and colours of the channels
+    if the axes are some of t, c, z, then y, x, and possibly RGB samples. Otherwise it is a TIFF with the shape and the
+    axes as metadata of ``tifffile``. bool becomes 0 and 255. ``channels`` are by default the initial channels of the
+    image.
 
     Raises UnsupportedError if ``tifffile`` is not installed or the data type is structured; ZarrError; Cancelled.
     """
@@ -222,6 +230,7 @@ def export_tiff(
     if ome:
         metadata |= physical_sizes(region.image, region.scale) | {"Name": safe_text(region.image.name)}
         metadata |= tiff_channels(region.image, channels)
+        metadata |= plane_positions(region.image, region.shape, region.scale, region.translation)
     with replacing(file) as temporary:
         target = tifffile.memmap(
             temporary,

@@ -6,7 +6,9 @@ read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -41,6 +43,8 @@ DatasetKind = Literal[
     "image", "labels", "plate", "well", "series", "scene", "group", "array", "undisplayable"
 ]
 
+DECLARED = sys.maxsize
+"""The size of images that metadata declare: they are larger than any array without metadata."""
 MAX_MEMBERS_INSPECTED = 64
 """At most this number of members of a group without OME-NGFF metadata is examined for images."""
 
@@ -87,7 +91,7 @@ class Dataset:
         return hasattr(self.node, "dtype")
 
     def open_image(self, path: str | None = None, as_labels: bool = False, is_layer: bool = False) -> Image:
-        """Open the image of an entry, by default of the first one, in the coordinate system ``shown_system``. Blocks.
+        """Open the image of an entry, by default of the largest one, in the coordinate system ``shown_system``. Blocks.
         Raises ZarrError.
 
         ``path`` can be any path below the dataset of an array, a multiscale image or a label image. ``PATH#2``
@@ -100,7 +104,7 @@ class Dataset:
                 raise UnsupportedError(f"{self.location}: no image can be displayed: {reason}")
             if self.kind == "scene":
                 return self._open_first(as_labels)
-            path = self.images[0].path
+            path = max(self.images, key=lambda entry: entry.size).path
         inner, _, number = path.partition("#")
         node = _member(self.node, inner)
         name = inner.rpartition("/")[2] or self.name
@@ -244,29 +248,53 @@ def _describe_array(array: Any, location: str, path: str, name: str) -> Dataset:
 def _multiscale_entries(ngff: Ngff, name: str, path: str) -> tuple[ImageEntry, ...]:
     kind: Literal["image", "labels"] = "labels" if ngff.image_label is not None else "image"
     return tuple(
-        ImageEntry(multiscales.name or name, f"{path}#{number}" if number else path, kind)
+        ImageEntry(multiscales.name or name, f"{path}#{number}" if number else path, kind, DECLARED)
         for number, multiscales in enumerate(ngff.multiscales)
     )
 
 
 def _member_entries(group: Any) -> tuple[ImageEntry, ...]:
-    """Return the images among the direct members of a group without OME-NGFF metadata.
+    """Return the images among the members of a group without OME-NGFF metadata: the direct ones, and in files of other
+    formats, such as HDF5, also those of its groups.
 
     Arrays of rank 0 and 1, such as coordinates, are listed only if there is nothing else.
     """
     entries: list[ImageEntry] = []
     flat: list[ImageEntry] = []
-    for name in member_names(group)[:MAX_MEMBERS_INSPECTED]:
-        try:
-            node = group[name]
-        except (ZarrError, KeyError):
-            continue  # the hierarchy shows the reason
+    for path, node in _members(group, _is_in_file(group)):
         if hasattr(node, "dtype"):
             if is_displayable(node.dtype) and 0 not in node.shape:
-                (entries if len(node.shape) > 1 else flat).append(ImageEntry(name, name))
+                size = math.prod(node.shape)
+                (entries if len(node.shape) > 1 else flat).append(ImageEntry(path, path, size=size))
         else:
-            entries.extend(_multiscale_entries(image_metadata(node), name, name))
+            entries.extend(_multiscale_entries(image_metadata(node), path, path))
     return tuple(entries or flat)
+
+
+def _members(group: Any, with_inner: bool) -> Iterator[tuple[str, Any]]:
+    """Yield (path, node) of at most ``MAX_MEMBERS_INSPECTED`` members that can be opened, of the direct ones or of all.
+    Members of images are omitted.
+    """
+    count = 0
+    pending = [("", group, name) for name in reversed(member_names(group)[:MAX_MEMBERS_INSPECTED])]
+    while pending and count < MAX_MEMBERS_INSPECTED:
+        path, parent, name = pending.pop()
+        count += 1
+        try:
+            node = parent[name]
+        except (ZarrError, KeyError):
+            continue  # the hierarchy shows the reason
+        path = _join(path, name)
+        yield path, node
+        if with_inner and not hasattr(node, "dtype") and not image_metadata(node).multiscales:
+            pending += [(path, node, inner) for inner in reversed(member_names(node)[:MAX_MEMBERS_INSPECTED])]
+
+
+def _is_in_file(group: Any) -> bool:
+    """Return whether a group is in a file of another format, whose members are opened without requests."""
+    from zarrfs.files.foreign_store import ForeignStore  # the engine takes long to import
+
+    return isinstance(getattr(group, "store", None), ForeignStore)
 
 
 def _no_image_reason(ngff: Ngff, node: Any) -> str:

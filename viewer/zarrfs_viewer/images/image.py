@@ -56,11 +56,14 @@ class ImageLevel:
 
 @dataclass(frozen=True)
 class ImageEntry:
-    """An image that can be opened. ``path`` is the argument for ``Dataset.open_image``."""
+    """An image that can be opened. ``path`` is the argument for ``Dataset.open_image``. ``size`` is the number of
+    elements, 0 if it is not known: the largest image is opened first.
+    """
 
     name: str
     path: str
     kind: Literal["image", "labels"] = "image"
+    size: int = 0
 
 
 @dataclass(frozen=True, eq=False)

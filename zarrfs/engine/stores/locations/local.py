@@ -37,6 +37,9 @@ DBM_SUFFIXES = (".db", ".dat", ".pag")
 MICROSCOPE_SUFFIXES = (".czi", ".lif", ".nd2", ".oib", ".oif", ".vsi", ".dv", ".zvi")
 """The suffixes of files of microscopes that neither zarrfs nor its readers of other formats open."""
 
+MICROSCOPE_MAGIC = (b"ZISRAWFILE", b"\xda\xce\xbe\x0a")
+"""The first bytes of such files with any suffix: CZI and ND2."""
+
 HEADER_NBYTES = 64
 
 REFERENCE_KEYS = (b'"refs"', b'"templates"', b'/.zarray"', b'".zgroup"', b'".zarray"', b'"zarr.json"')
@@ -193,8 +196,13 @@ def _open_file(path: str, inner: str, mode: str, options: Options) -> tuple[Stor
 
 
 def microscope_remedy(path: str) -> str:
-    """Return what to do with a file of a microscope, for an error; an empty string for other files."""
-    if not path.lower().endswith(MICROSCOPE_SUFFIXES):
+    """Return what to do with a file of a microscope, for an error; an empty string for other files. Blocks."""
+    try:
+        with open(path, "rb") as stream:
+            header = stream.read(HEADER_NBYTES)
+    except OSError:
+        header = b""
+    if not path.lower().endswith(MICROSCOPE_SUFFIXES) and not header.startswith(MICROSCOPE_MAGIC):
         return ""
     return (
         ". Convert it to OME-Zarr with bioformats2raw (https://github.com/glencoesoftware/bioformats2raw), or export "
