@@ -147,17 +147,17 @@ class Position(Panel):
         self.dimensions.show_level(frame.state.level)
         canvas = self._panes.main.canvas
         if not frame.complete or frame.errors or not frame.is_uniform:
-            self._session.worker.cancel("stored")
+            self._session.worker.cancel("stored here")
             canvas.show_note("")
             return
         image, settings, level = frame.state.image, frame.state.settings, frame.state.level
         rect = frame.state.viewport.rect
-        self._session.worker.cancel("stored")
+        self._session.worker.cancel("stored here")
         self._session.worker.submit(
             lambda: has_stored_chunk(image, settings.position, settings.displayed, level, rect),
             lambda is_stored: canvas.show_note("" if is_stored else NO_DATA),
             lambda _: canvas.show_note(""),
-            "stored",
+            "stored here",
         )
 
     def show_next_stored(self, direction: int) -> None:
