@@ -10,6 +10,7 @@ from PyQt6.QtCore import QPoint, QSize, Qt
 from PyQt6.QtGui import QIcon
 from pytestqt.qtbot import QtBot
 from zarrfs_viewer.images.dataset import describe
+from zarrfs_viewer.qt.panels.channels.channels import Channels
 from zarrfs_viewer.qt.panels.plate.plate_grid import PlateContrast
 from zarrfs_viewer.qt.panels.plate.plates import Plates
 from zarrfs_viewer.qt.panels.position.position import Position
@@ -197,6 +198,51 @@ def test_the_first_well_has_the_contrast_of_the_overview(
     assert shared is not None
     assert window.display_settings.channels[0].limits == shared
     assert shared[1] > 300, "the limits are those of the darkest well"
+
+
+def test_the_channels_panel_controls_the_whole_plate_before_and_after_a_well_is_opened(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    memory = MemoryStore()
+    write_plate(memory, 2, 3)
+    store = CountingStore(memory)
+    open_plate(qtbot, window, store)
+    plates, panel = window.panel(Plates), window.panel(Channels).panel
+    qtbot.waitUntil(lambda: len(panel.rows) == 1, timeout=TIMEOUT_MILLISECONDS)
+    wait_for_thumbnails(qtbot, window)
+    assert window.image is None
+    initial = plates.plate.channels
+    assert panel._settings == initial
+    assert initial[0].limits is not None
+
+    def colors(row: int, column: int) -> set[tuple[int, int, int]]:
+        item = plates.plate.table.item(row, column)
+        assert item is not None
+        image = item.icon().pixmap(96, 96).toImage()
+        places = [(x, y) for x in range(2, 94, 6) for y in range(2, 94, 6)]
+        found = [image.pixelColor(*place) for place in places]
+        return {(color.red(), color.green(), color.blue()) for color in found}
+
+    reads = sum(store.keys.values())
+    panel.changed.emit(0, {"colormap": "#FF0000", "limits": (0.0, 50.0)})
+    for place in ((0, 0), (1, 2)):
+        qtbot.waitUntil(lambda place=place: (255, 0, 0) in colors(*place), timeout=TIMEOUT_MILLISECONDS)
+        assert all(color[1:] == (0, 0) for color in colors(*place))
+    assert panel.rows[0].high.value() == 50
+    panel.auto.emit(0)
+    assert plates.plate.channels[0].limits == initial[0].limits
+    panel.visibility_changed.emit([0], False)
+    qtbot.waitUntil(lambda: colors(1, 2) == {(0, 0, 0)}, timeout=TIMEOUT_MILLISECONDS)
+    panel.visibility_changed.emit([0], True)
+    qtbot.waitUntil(lambda: (255, 0, 0) in colors(1, 2), timeout=TIMEOUT_MILLISECONDS)
+    assert sum(store.keys.values()) == reads, "the wells were read again"
+    wait_until_opened(qtbot, window, lambda: plates.plate.open_well(0, 0))
+    assert window.display_settings is not None
+    assert window.display_settings.channels[0].colormap == "#FF0000"
+    assert window.display_settings.channels[0].limits == initial[0].limits
+    panel.changed.emit(0, {"colormap": "#0000FF"})
+    assert window.display_settings.channels[0].colormap == "#0000FF"
+    qtbot.waitUntil(lambda: (0, 0, 255) in colors(1, 2), timeout=TIMEOUT_MILLISECONDS)
 
 
 def test_auto_contrast_for_each_well_keeps_colours_and_visibility(qtbot: QtBot, window: MainWindow) -> None:

@@ -18,6 +18,7 @@ from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.locations import within
 from zarrfs_viewer.saved_views.views import View, fitted_settings
 from zarrfs_viewer.state.view_state import (
+    ChannelSettings,
     DisplaySettings,
     LabelsSettings,
     Viewport,
@@ -25,7 +26,6 @@ from zarrfs_viewer.state.view_state import (
     with_channel,
     with_labels,
     with_level_lock,
-    with_limits,
     with_place,
 )
 
@@ -44,7 +44,7 @@ class DisplayedImage(QObject):
         settings: the display settings of ``image``; None without an image.
         pending_viewport: the viewport of a restored view. ``Panes`` applies it and sets it to None.
         find_settings: returns the settings of an image (location, path) that the user has changed before, or None.
-        find_limits: returns the contrast limits that the images of a dataset share, or none.
+        find_channels: returns the channel settings that the images of a dataset share, or none.
         auto_contrast_per_image: whether each image of a dataset gets its own contrast limits. Otherwise the settings
             of the previous image are kept.
 
@@ -82,7 +82,7 @@ class DisplayedImage(QObject):
         self.settings: DisplaySettings | None = None
         self.pending_viewport: Viewport | None = None
         self.find_settings: Callable[[str, str], View | None] = lambda location, image: None
-        self.find_limits: Callable[[Dataset | None], Sequence[tuple[float, float] | None]] = lambda dataset: ()
+        self.find_channels: Callable[[Dataset | None], tuple[ChannelSettings, ...]] = lambda dataset: ()
         self.auto_contrast_per_image = False
         self._last_message = ""
 
@@ -144,8 +144,10 @@ class DisplayedImage(QObject):
             if previous_image is not None and _have_same_axes(previous_image, image):
                 settings = with_place(settings, previous_settings)
         elif view is None:
-            if not self.auto_contrast_per_image:
-                settings = with_limits(settings, self.find_limits(self.dataset))
+            shared = self.find_channels(self.dataset)
+            if shared:
+                common = replace(settings, channels=shared, labels=())
+                settings = with_appearance(settings, common, not self.auto_contrast_per_image)
             location = within(self.dataset.location, self.dataset.path) if self.dataset is not None else ""
             settings = self.remembered(location, image, settings)
         warnings = [*notes, *image.notes]

@@ -75,6 +75,19 @@ class Gallery(QListWidget):
         self.setCurrentRow(0)
         self._request_timer.start()
 
+    @property
+    def dataset(self) -> Dataset | None:
+        """The dataset whose images are listed."""
+        return self._dataset
+
+    def select_path(self, path: str) -> None:
+        """Select the item of an image, if it is in the list already."""
+        for row in range(self.count()):
+            item = self.item(row)
+            if item is not None and item.data(PATH) == path:
+                self.setCurrentItem(item)
+                return
+
     def _add_items(self) -> None:
         """Add the next items. Later events add the rest, so that thousands of images do not stall the window."""
         entries = list(islice(self._remaining, BATCH))
@@ -134,6 +147,7 @@ class Series(Panel):
         )
         self.gallery.image_selected.connect(context.session.open_image)
         context.session.dataset_changed.connect(self._show_dataset)
+        context.session.image_changed.connect(self._show_image)
 
     def _show_dataset(self) -> None:
         dataset = self._session.dataset
@@ -143,3 +157,9 @@ class Series(Panel):
             if has_series:
                 self.gallery.show_dataset(dataset)
             self._context.docks.show_with_data(self.dock, has_series)
+
+    def _show_image(self) -> None:
+        """Select the displayed image."""
+        dataset, image = self._session.dataset, self._session.image
+        if dataset is not None and image is not None and dataset is self.gallery.dataset:
+            self.gallery.select_path(image.path)

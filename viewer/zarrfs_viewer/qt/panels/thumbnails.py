@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from PyQt6.QtCore import QObject
 from PyQt6.QtGui import QColor, QIcon, QImage, QPainter, QPixmap
@@ -10,7 +11,7 @@ from PyQt6.QtGui import QColor, QIcon, QImage, QPainter, QPixmap
 from zarrfs_viewer.images.dataset import Dataset
 from zarrfs_viewer.qt.support.worker import Worker
 from zarrfs_viewer.rendering.compose import Pixels
-from zarrfs_viewer.rendering.thumbnail import Limits, thumbnail
+from zarrfs_viewer.rendering.thumbnail import Limits, ThumbnailValues, read_thumbnail, thumbnail
 
 __all__ = ["THUMBNAIL_SIZE", "ThumbnailLoader", "placeholder", "to_icon"]
 
@@ -22,6 +23,7 @@ class ThumbnailLoader(QObject):
     """Loads the thumbnails of one dataset, each at most once.
 
     ``show`` is called with the requested key and the icon, ``fail`` with the key and the reason, on the GUI thread.
+    With ``show_values``, that is called instead of ``show``, with the key and the values of all channels.
 
     Attributes:
         find_limits: returns the contrast limits that the thumbnails share. It is called on a worker thread and may
@@ -34,9 +36,11 @@ class ThumbnailLoader(QObject):
         show: Callable[[object, QIcon], None],
         fail: Callable[[object, str], None],
         parent: QObject,
+        show_values: Callable[[object, ThumbnailValues], None] | None = None,
     ) -> None:
         super().__init__(parent)
         self._worker = worker
+        self._show_values = show_values
         self._show = show
         self._fail = fail
         self._owner = f"thumbnails {id(self)}"
@@ -53,10 +57,18 @@ class ThumbnailLoader(QObject):
         if key in self._requested:
             return
         self._requested.add(key)
-        find_limits = self.find_limits
+        find_limits, show_values = self.find_limits, self._show_values
+        read = thumbnail if show_values is None else read_thumbnail
+
+        def show(found: Any) -> None:
+            if show_values is None:
+                self._show(key, to_icon(found))
+            else:
+                show_values(key, found)
+
         self._worker.submit(
-            lambda: thumbnail(dataset.open_image(path()), THUMBNAIL_SIZE, find_limits()),
-            lambda pixels: self._show(key, to_icon(pixels)),
+            lambda: read(dataset.open_image(path()), THUMBNAIL_SIZE, find_limits()),
+            show,
             lambda error: self._fail(key, str(error)),
             self._owner,
             low_priority=True,

@@ -5,6 +5,8 @@ The grid is displayed in the dock, and large by ``plate_overview``. Both views h
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from PyQt6.QtCore import Qt, QTimer, pyqtSignal
@@ -23,28 +25,37 @@ from PyQt6.QtWidgets import (
 
 from zarrfs_viewer.images.dataset import Dataset, Field
 from zarrfs_viewer.qt.panels.plate.plate_grid import PlateContrast, first_field, fit_cells, visible_cells
-from zarrfs_viewer.qt.panels.thumbnails import ThumbnailLoader, placeholder
+from zarrfs_viewer.qt.panels.thumbnails import ThumbnailLoader, placeholder, to_icon
 from zarrfs_viewer.qt.session import Session
 from zarrfs_viewer.qt.support.plain_text import PlainLabel, plain_name, tooltip
 from zarrfs_viewer.qt.support.widgets import ignore_wheel_unless_focused
-from zarrfs_viewer.rendering.thumbnail import Limits
+from zarrfs_viewer.rendering.compose import Pixels
+from zarrfs_viewer.rendering.thumbnail import ThumbnailValues
+from zarrfs_viewer.state.view_state import ChannelSettings
 
 __all__ = ["PlatePanel"]
 
 WELL = Qt.ItemDataRole.UserRole
 ALL = -1
 MIN_CELL_SIZE, MAX_CELL_SIZE = 16, 72
+COLORS_DELAY_MILLISECONDS = 40
+"""The thumbnails are drawn with other settings of the channels at most once in this time."""
 
 
 class PlatePanel(QWidget):
     """The wells of a plate. Metadata and thumbnails are read only for visible wells.
 
+    Attributes:
+        channels: the settings with which all thumbnails are drawn; empty until the first one is loaded.
+
     Signals:
+        channels_loaded: the channels of another plate are known, or none.
         image_selected: (path of an image within the plate).
         fields_changed: the fields of another well or acquisition are listed.
         overview_requested: the user wants to see the large overview.
     """
 
+    channels_loaded = pyqtSignal()
     image_selected = pyqtSignal(str)
     fields_changed = pyqtSignal()
     overview_requested = pyqtSignal()
@@ -54,10 +65,18 @@ class PlatePanel(QWidget):
         self._session = session
         self._dataset: Dataset | None = None
         self._contrast: PlateContrast | None = None
-        session.find_limits = self._limits_of
+        self.channels: tuple[ChannelSettings, ...] = ()
+        self._values: dict[object, ThumbnailValues] = {}
+        session.find_channels = self._channels_of
         self._well = ""
         self._fields: tuple[Field, ...] = ()
-        self.thumbnails = ThumbnailLoader(session.worker, self._show, self._show_error, self)
+        self.thumbnails = ThumbnailLoader(
+            session.worker, self._show, self._show_error, self, self._show_values
+        )
+        self._colors_timer = QTimer(self)
+        self._colors_timer.setSingleShot(True)
+        self._colors_timer.setInterval(COLORS_DELAY_MILLISECONDS)
+        self._colors_timer.timeout.connect(self._draw_again)
         self.table = QTableWidget()
         self._views: list[QTableView] = [self.table]
         self.table.setAccessibleName("Wells")
@@ -96,6 +115,9 @@ class PlatePanel(QWidget):
         if plate is None or dataset is self._dataset:
             return
         self._dataset = dataset
+        self._values.clear()
+        self.channels = ()
+        self.channels_loaded.emit()
         self.thumbnails.clear()
         self.table.blockSignals(True)
         self.table.clear()
@@ -123,11 +145,56 @@ class PlatePanel(QWidget):
         fit_cells(self.table, MIN_CELL_SIZE, MAX_CELL_SIZE)
         self._request_timer.start()
 
-    def _limits_of(self, dataset: Dataset | None) -> Limits:
-        """Return the contrast limits of the overview if it displays this dataset, for the first well that is opened."""
-        return (
-            self._contrast.computed_limits if self._contrast is not None and dataset is self._dataset else ()
+    def _channels_of(self, dataset: Dataset | None) -> tuple[ChannelSettings, ...]:
+        """Return the channels of the overview if it displays this dataset, for the first well that is opened."""
+        return self.channels if dataset is self._dataset else ()
+
+    @property
+    def initial_channels(self) -> tuple[ChannelSettings, ...]:
+        """The settings that the metadata of the first loaded well and the shared contrast prescribe."""
+        first = next(iter(self._values.values()), None)
+        if first is None or self._contrast is None:
+            return ()
+        limits = self._contrast.computed_limits
+        if len(limits) != len(first.channels):
+            return first.channels
+        return tuple(
+            replace(channel, limits=shared or channel.limits)
+            for channel, shared in zip(first.channels, limits, strict=True)
         )
+
+    @property
+    def dtype_kind(self) -> str:
+        """The kind of the NumPy data type of the values."""
+        first = next(iter(self._values.values()), None)
+        return first.planes[0].dtype.kind if first is not None and first.planes else "u"
+
+    def set_channels(self, channels: tuple[ChannelSettings, ...]) -> None:
+        """Draw all thumbnails with these settings. The values are not read again."""
+        if channels != self.channels:
+            self.channels = channels
+            self._colors_timer.start()
+
+    def _draw_again(self) -> None:
+        values, channels = dict(self._values), self.channels
+        self._session.worker.cancel("plate colours")
+        self._session.worker.submit(
+            lambda: [(place, each.pixels(channels)) for place, each in values.items()],
+            self._show_all,
+            self._session.show_error,
+            "plate colours",
+        )
+
+    def _show_all(self, pictures: Sequence[tuple[object, Pixels]]) -> None:
+        for place, pixels in pictures:
+            self._show(place, to_icon(pixels))
+
+    def _show_values(self, place: object, values: ThumbnailValues) -> None:
+        self._values[place] = values
+        if not self.channels and values.channels:
+            self.channels = self.initial_channels
+            self.channels_loaded.emit()
+        self._show(place, to_icon(values.pixels(self.channels)))
 
     def add_view(self, view: QTableView) -> None:
         """Show the wells also in another view, and load the thumbnails that are visible there."""
