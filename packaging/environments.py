@@ -119,6 +119,7 @@ USES = {
     ),
     "sftp": REFUSED.format(location="sftp://me:secret@127.0.0.1:9/a.zarr", options={}),
     "lmdb": CODEC.format(dtype="i4", options="").replace('"a.zarr"', '"a.lmdb"'),
+    "icechunk": CODEC.format(dtype="i4", options="").replace('"a.zarr"', '"icechunk:a"'),
     "redis": REFUSED.format(location="redis://127.0.0.1:9", options={}),
     "mongodb": REFUSED.format(location="mongodb://127.0.0.1:9/?serverSelectionTimeoutMS=100", options={}),
     "hdf5": EXPORT.format(name="a.h5", found="a.h5"),

@@ -146,7 +146,7 @@ def test_every_store_is_public_and_covered_by_the_contract() -> None:
     defined = concrete_classes(zarrfs.engine.stores, Store)
     suite = (ROOT / "tests/engine/stores/every_store.py").read_text(encoding="utf-8")
     # Stores that are opened by others have their tests there.
-    others = ("test_remote.py", "test_zip_archives.py")
+    others = ("test_remote.py", "test_zip_archives.py", "test_icechunk.py")
     tests = suite + "".join((ROOT / "tests/engine/stores" / name).read_text("utf-8") for name in others)
     uncovered = {name for name in defined if f"{name}(" not in tests and f"{name})" not in tests}
     assert uncovered == set(UNREGISTERED_STORES), "tests/engine/stores/every_store.py"

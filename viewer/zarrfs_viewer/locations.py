@@ -13,6 +13,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 __all__ = ["DOCUMENTS", "display_name", "node_location", "parse_locations", "within"]
 
+ICECHUNK = "icechunk:"
+"""The beginning of the locations of repositories of Icechunk."""
+
 DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "attributes.json")
 """Names of metadata documents. A location that ends with one of them denotes the node."""
 
@@ -68,6 +71,8 @@ def _source_of_link(location: str) -> str:
 
 def absolute_location(location: str) -> str:
     """Return a location that does not depend on the working directory: local paths become absolute."""
+    if location.startswith(ICECHUNK) and "://" not in location:
+        return ICECHUNK + os.path.abspath(os.path.expanduser(location.removeprefix(ICECHUNK)))
     if not location or location.startswith("{") or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", location):
         return location  # a TensorStore spec, or a URL
     return os.path.abspath(os.path.expanduser(location))
@@ -102,4 +107,9 @@ def _path_of_spec(spec: str) -> str:
 
 def within(location: str, path: str) -> str:
     """Return the location of the node at ``path`` below another node."""
+    if location.startswith(ICECHUNK) and path.strip("/") and "://" in location:
+        # A path in a repository on a server follows the version.
+        repository = location.rstrip("/")
+        if "@" not in repository.partition("://")[2].partition("/")[2]:
+            location = f"{repository}@main"
     return f"{location.rstrip('/')}/{path.strip('/')}" if path.strip("/") else location

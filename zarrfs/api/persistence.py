@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Unpack
 
 import numpy as np
@@ -175,8 +175,5 @@ def _opened(store: Location, storage_options: dict[str, Any] | None) -> Iterator
     archive.
     """
     opened, inner = open_store(store, mode="a", storage_options=storage_options)
-    try:
+    with opened if _is_opened_here(store) else nullcontext():
         yield opened, inner
-    finally:
-        if _is_opened_here(store):
-            opened.close()

@@ -14,6 +14,7 @@ from zarrfs.cli.progress import worker_lines
 from zarrfs.cli.values import (
     SizeType,
     location_options,
+    message_option,
     parse_axis_names,
     parse_numbers,
     parse_storage_options,
@@ -135,7 +136,7 @@ def execution_options(function: F) -> F:
 def block_options(function: F) -> F:
     """Add the options of all commands that write arrays block by block."""
     return _with_options(
-        location_options(function),
+        message_option(location_options(function)),
         click.option(
             "--verify", is_flag=True, help="Read source and destination afterwards and compare them."
         ),

@@ -19,6 +19,7 @@ __all__ = [
     "allows_external",
     "document_option",
     "location_options",
+    "message_option",
     "parse_axis_names",
     "parse_numbers",
     "parse_storage_options",
@@ -28,6 +29,8 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 EXTERNAL = "allow_external"
+MESSAGE = "message"
+"""Names of storage options that have an option of their own."""
 
 
 def storage_option(function: F) -> F:
@@ -47,6 +50,22 @@ def storage_option(function: F) -> F:
         help="An fsspec option for a URL (objects as JSON); durable=true for files. Repeatable.",
     )
     return add_storage(add_external(function))
+
+
+def message_option(function: F) -> F:
+    """Add the message of a commit. ``parse_storage_options`` adds it to the storage options."""
+    return click.option(
+        "--message",
+        expose_value=False,
+        callback=_note_message,
+        metavar="TEXT",
+        help="The message of the snapshot, if the destination is a branch of an Icechunk repository.",
+    )(function)
+
+
+def _note_message(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        context.meta[MESSAGE] = value
 
 
 def _note_external(context: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -173,6 +192,9 @@ def parse_storage_options(pairs: Sequence[str]) -> dict[str, Any] | None:
         options[key] = _parse_storage_value(key, value)
     if allows_external():
         options[EXTERNAL] = True
+    message = click.get_current_context().meta.get(MESSAGE)
+    if message is not None:
+        options[MESSAGE] = message
     return options or None
 
 

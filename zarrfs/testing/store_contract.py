@@ -51,6 +51,8 @@ class StoreTests:
 
     refused_keys: frozenset[str] = frozenset()
     """Those keys of ``unusual_keys`` that the store may refuse with StoreError."""
+    stores_empty_values: bool = True
+    """Whether values can have no bytes. Otherwise the store refuses them with StoreError."""
     unusual_keys: frozenset[str] = frozenset(
         {"...", "a/...b", " ", "a b", "-x", "a:b", "%2F", "é", "e\u0301", "{x}", "a\nb", "a?b#c"}
     )
@@ -72,6 +74,10 @@ class StoreTests:
             memoryview(b"abc")[1:],
         )
         for value in values:
+            if not value and not self.stores_empty_values:
+                with raises(StoreError):
+                    store.set("a/b/c", value)
+                continue
             store.set("a/b/c", value)
             stored = store.get("a/b/c")
             assert stored is not None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, Literal
 
@@ -46,11 +47,9 @@ def consolidate_metadata(
     Raises UnsupportedError for a format that has no consolidated metadata.
     """
     group = group_to_consolidate(store, path, "r+", storage_options=storage_options, zarr_format=zarr_format)
-    try:
+    # Closing the store completes a zip file.
+    with nullcontext() if isinstance(store, Store | Mapping) else group.store:
         consolidate_group(group)
-    finally:
-        if not isinstance(store, Store | Mapping):
-            group.store.close()  # completes a zip file
     return open_group(store, path, "r", storage_options=storage_options, zarr_format=zarr_format)
 
 

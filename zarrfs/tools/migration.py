@@ -7,6 +7,7 @@ last. An interrupted migration therefore leaves a hierarchy that opens as before
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -57,11 +58,9 @@ def migrate(
     be read, or whose chunks the format cannot describe.
     """
     node = open_node(location, mode="r+", storage_options=storage_options)
-    try:
+    # Closing the store completes a zip file.
+    with nullcontext() if isinstance(location, Store | Mapping) else node.store:
         return _migrate(node, zarr_format, remove_old, dry_run, keep_ngff)
-    finally:
-        if not isinstance(location, Store | Mapping):
-            node.store.close()  # completes a zip file
 
 
 def _migrate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import IO, Any, Literal, NamedTuple
 
@@ -86,15 +86,14 @@ def copy_store(
     dest_store, dest_root = open_store(dest, mode="a")
     source_prefix = "/".join(part for part in (source_root, normalize_path(source_path)) if part)
     dest_prefix = "/".join(part for part in (dest_root, normalize_path(dest_path)) if part)
-    try:
+    with ExitStack() as stack:
+        for store, given in ((source_store, source), (dest_store, dest)):
+            if isinstance(given, str) or hasattr(given, "__fspath__"):
+                stack.enter_context(store)
         is_selected = _key_selector(excludes, includes, flags)
         return _copy_keys(
             source_store, dest_store, source_prefix, dest_prefix, is_selected, if_exists, dry_run, log
         )
-    finally:
-        for store, given in ((source_store, source), (dest_store, dest)):
-            if isinstance(given, str) or hasattr(given, "__fspath__"):
-                store.close()
 
 
 def _key_selector(

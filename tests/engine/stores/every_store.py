@@ -23,6 +23,7 @@ import obstore.store
 import pytest
 import zarr
 
+from tests.engine.stores.icechunk_repositories import ChunkKeyStore
 from tests.engine.stores.servers import (
     AZURITE,
     azure_server,
@@ -130,6 +131,7 @@ STORES: dict[str, Callable[[Path], Store]] = {
     "dbm": lambda path: dbm_store(path / "store.dbm"),
     "dbm, sqlite3": lambda path: dbm_sqlite3_store(path / "store.dbm"),
     "lmdb": lambda path: LMDBStore(path / "store.lmdb"),
+    "icechunk": lambda path: ChunkKeyStore(path / "repository"),
     "redis": lambda path: RedisStore(f"{server_url('redis')}?prefix={uuid.uuid4().hex}"),
     "mongodb": lambda path: MongoDBStore("mongodb://localhost/tests", client=mongomock.MongoClient()),
     "zarr-python, memory": lambda path: ZarrPythonStore(zarr.storage.MemoryStore()),

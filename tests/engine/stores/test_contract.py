@@ -59,6 +59,7 @@ class TestStores(StoreTests):
     @pytest.fixture(params=STORES)
     def store(self, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         self.refused_keys = URL_DELIMITERS if request.param in STORES_WITH_URLS else frozenset()
+        self.stores_empty_values = request.param != "icechunk"
         with STORES[request.param](tmp_path) as opened:
             yield opened
 

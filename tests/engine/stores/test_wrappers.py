@@ -52,6 +52,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "move_prefix": ("a", "c"),
     "lock": ("a/b",),
     "flush": (),
+    "roll_back": (),
     "clean": (),
 }
 """Operation -> arguments."""

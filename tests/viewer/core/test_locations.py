@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from zarrfs_viewer.locations import display_name, node_location, parse_locations
+from zarrfs_viewer.locations import (
+    absolute_location,
+    display_name,
+    node_location,
+    parse_locations,
+    within,
+)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +47,18 @@ def test_the_display_name_is_the_last_component() -> None:
     assert display_name("/data/a.zarr/") == "a.zarr"
     assert display_name("https://example.org/b.zarr?x=1#view=AAA") == "b.zarr"
     assert display_name("/") == "/"
+
+
+def test_locations_of_repositories_of_icechunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    assert node_location("icechunk:s3://bucket/repo@main/a/") == "icechunk:s3://bucket/repo@main/a"
+    assert absolute_location("icechunk:data/repo@v1") == "icechunk:/data/repo@v1"
+    assert absolute_location("icechunk:s3://bucket/repo") == "icechunk:s3://bucket/repo"
+    assert display_name("icechunk:/data/repo@v1") == "repo@v1"
+    assert within("icechunk:/data/repo", "a/b") == "icechunk:/data/repo/a/b"
+    assert within("icechunk:s3://bucket/repo", "a/b") == "icechunk:s3://bucket/repo@main/a/b"
+    assert within("icechunk:s3://user@host/repo@v1", "a") == "icechunk:s3://user@host/repo@v1/a"
+    assert within("icechunk:s3://bucket/repo", "") == "icechunk:s3://bucket/repo"
 
 
 @pytest.mark.parametrize(

@@ -82,11 +82,13 @@ class OpenStore:
         with self._lock:
             self._nodes[id(node)] = node
 
-    def release(self, node: StoredNode[Any]) -> None:
-        """Close the store if no other node uses it; otherwise flush it."""
+    def release(self, node: StoredNode[Any], *, failed: bool = False) -> None:
+        """Close the store if no other node uses it; otherwise flush it. ``failed``: roll back a transaction first."""
         with self._lock:
             self._nodes.pop(id(node), None)
             is_last = not self._nodes
+        if failed:
+            self.store.roll_back()
         if is_last:
             self.store.close()
         elif not self.store.read_only:
@@ -225,10 +227,13 @@ class StoredNode(Generic[Spec]):
         Otherwise it is flushed. Raises StoreError if that fails; the node is then still open, and ``close`` can be
         repeated.
         """
+        self._end(failed=False)
+
+    def _end(self, *, failed: bool) -> None:
         if isinstance(self._store, ClosedStore):
             return
         if self._open_store is not None:
-            self._open_store.release(self)
+            self._open_store.release(self, failed=failed)
         self._set_store(ClosedStore(self._store))
 
     def _set_store(self, store: Store) -> None:
@@ -240,7 +245,7 @@ class StoredNode(Generic[Spec]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self._end(failed=kind is not None)
 
     # -- metadata that other writers may change ----------------------------------------------------------------
 

@@ -138,7 +138,7 @@ OPERATIONS: Mapping[str, Operation] = {
     **dict.fromkeys(("set", "set_parts", "create", "delete"), Operation("key", changes=True)),
     "delete_keys": Operation("keys", changes=True),
     **dict.fromkeys(("delete_prefix", "move_prefix"), Operation("prefixes", changes=True)),
-    **dict.fromkeys(("flush", "clean"), Operation(None, changes=True)),
+    **dict.fromkeys(("flush", "roll_back", "clean"), Operation(None, changes=True)),
 }
 """The operations of a store that wrappers pass on, by the names of the methods of ``Store``."""
 
@@ -492,7 +492,7 @@ class Store(ABC):
     def flush(self) -> None:  # noqa: B027 - most stores have nothing to flush
         """Make all written values visible to other readers. Most stores do this with each value.
 
-        An archive is complete only after ``flush`` or ``close``.
+        An archive is complete only after ``flush`` or ``close``, which also end a transaction.
         """
 
     def clean(self, *, dry_run: bool = False) -> list[str]:
@@ -508,6 +508,12 @@ class Store(ABC):
         """Release files and connections. Closing twice is allowed. Other operations raise StoreError afterwards."""
         self._closed = True
 
+    def roll_back(self) -> None:  # noqa: B027 - most stores have no transactions
+        """Drop the changes of the current transaction, because what writes them has failed or was interrupted.
+
+        Stores without transactions, and archives, keep what was written.
+        """
+
     def _check_open(self) -> None:
         """Raise StoreError if the store is closed."""
         if self._closed:
@@ -519,6 +525,8 @@ class Store(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if kind is not None:
+            self.roll_back()
         self.close()
 
     def __repr__(self) -> str:

@@ -107,7 +107,11 @@ class ZarrPythonStore(Store):
             return self._sync(coroutine)
         except Exception as error:
             kind = ServerError if self.is_remote else StoreError
-            raise kind(f"{self.url}: {operation} failed: {type(error).__name__}: {error}") from error
+            raise kind(f"{self.url}: {operation} failed: {self._reason(error)}") from error
+
+    def _reason(self, error: Exception) -> str:
+        """Return the text of an error of the store."""
+        return f"{type(error).__name__}: {error}"
 
     # -- reading -----------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -82,14 +83,12 @@ def from_hdf5(
         attributes |= records.attributes("")
         marked = {**attributes, UNFINISHED: {"command": "copy"}}
         root = create_group(target, zarr_format=options.get("zarr_format", 3), attributes=marked)
-        try:
+        # Closing the store completes a zip file.
+        with nullcontext() if isinstance(target, Store | Mapping | StoredNode) else root.store:
             report.extend(f"/: {line}" for line in messages)
             for entry in objects(h5py, source, allow_external):
                 _copy_entry(h5py, entry, root, options, allow_external, report, records)
             mark_complete(root.store, root.path)
-        finally:
-            if not isinstance(target, Store | Mapping | StoredNode):
-                root.store.close()  # completes a zip file
     if report.skipped and not skip_broken:
         raise incomplete_copy_error(path, "all other objects were copied", report.skipped)
     return report

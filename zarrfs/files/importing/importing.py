@@ -16,7 +16,9 @@ from zarrfs.engine.array.array import Array
 from zarrfs.engine.group.group import Group
 from zarrfs.engine.hierarchy.unfinished import UNFINISHED
 from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.locations import Location
 from zarrfs.engine.stores.locations.local import microscope_remedy
+from zarrfs.engine.stores.wrappers.prefix import PrefixStore
 from zarrfs.errors import (
     LocationError,
     LocationNotFoundError,
@@ -35,6 +37,7 @@ from zarrfs.logs import logger
 from zarrfs.ngff.orientation import ANATOMICAL_DIRECTIONS
 from zarrfs.ngff.versions import full_version, zarr_format_of
 from zarrfs.tools.copying.conversion import convert
+from zarrfs.tools.copying.destinations import one_transaction
 from zarrfs.tools.copying.reports import CopyReport
 from zarrfs.tools.copying.unfinished import mark_complete
 from zarrfs.tools.pyramids.building import build_pyramid
@@ -130,8 +133,9 @@ def import_files(
         "chunks": "auto" if chunks is None else chunks,
         "compressors": "auto" if compressors is None else compressors,
     }
-    with node:
-        report = None if plain else _import_images(node, target, (axes, scale, unit), pyramid, skip_broken)
+    with node, one_transaction(target, storage_options, dry_run=dry_run) as (place, place_options):
+        copying["storage_options"] = pyramid["storage_options"] = place_options
+        report = None if plain else _import_images(node, place, (axes, scale, unit), pyramid, skip_broken)
         if report is None:
             _check_unused(
                 axes=axes,
@@ -142,7 +146,7 @@ def import_files(
                 method=None if method == "auto" else method,
                 version=version,
             )
-            report = convert(node, target, skip_broken=skip_broken, **copying)
+            report = convert(node, place, skip_broken=skip_broken, **copying)
     if isinstance(opened, ForeignStore):
         report.source = opened.description
     return report
@@ -150,7 +154,7 @@ def import_files(
 
 def _import_images(
     node: Array | Group,
-    target: str | os.PathLike[str],
+    target: Location,
     geometry: Geometry,
     pyramid: dict[str, Any],
     skip_broken: bool,
@@ -177,7 +181,7 @@ def _import_images(
 
 def _import_series(
     images: dict[str, Group],
-    target: str | os.PathLike[str],
+    target: Location,
     geometry: Geometry,
     pyramid: dict[str, Any],
     report: CopyReport,
@@ -190,7 +194,7 @@ def _import_series(
         if not is_dry:
             _begin_series(target, pyramid)
         for path, source in sources.items():
-            place = f"{os.fspath(target)}/{path}"
+            place = PrefixStore(target, path) if isinstance(target, Store) else f"{target!s}/{path}"
             built = build_pyramid(
                 source, place, **{**pyramid, "dry_run": is_dry, "estimate": pyramid["dry_run"]}
             )
@@ -204,7 +208,7 @@ def _import_series(
     return report
 
 
-def _begin_series(target: str | os.PathLike[str], pyramid: dict[str, Any]) -> None:
+def _begin_series(target: Location, pyramid: dict[str, Any]) -> None:
     """Create the group of a series, which is marked as unfinished, or mark the existing one of an interrupted run."""
     version, options = full_version(pyramid["version"] or "0.5"), pyramid["storage_options"]
     layout: dict[str, Any] = {"bioformats2raw.layout": 3}

@@ -6,14 +6,18 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
+from typing import Any
 
 import zarrfs
 from zarrfs.engine.hierarchy.unfinished import unfinished_note
 from zarrfs.engine.stores.base import Store
-from zarrfs.errors import ChunkDecodeError
+from zarrfs.engine.stores.icechunk.store import IcechunkStore
+from zarrfs.engine.stores.wrappers.wrapper import unwrapped
+from zarrfs.errors import ChunkDecodeError, ZarrError
 from zarrfs.files.content.blocks import DEFAULT_IDLE_NBYTES, DEFAULT_POOL_NBYTES, BlockPool
 from zarrfs.logs import logger
-from zarrfs.mount.fuse.control import STATISTICS_NAME, ControlOperations
+from zarrfs.mount.fuse.control import COMMIT_NAME, STATISTICS_NAME, ControlOperations
 from zarrfs.mount.fuse.dispatch import Dispatcher
 from zarrfs.mount.fuse.error_numbers import ErrorLog
 from zarrfs.mount.fuse.interruption import InterruptibleCalls
@@ -21,6 +25,7 @@ from zarrfs.mount.fuse.operations import ZarrOperations
 from zarrfs.mount.fuse.permissions import Permissions
 from zarrfs.mount.options import MountOptions, default_cache_size
 from zarrfs.mount.process.sources import display_location, is_on_server, open_sources, source_names
+from zarrfs.mount.process.versions import open_versions
 from zarrfs.mount.statistics import MountDescription, MountStatistics
 from zarrfs.mount.tree.tree import Tree
 
@@ -44,6 +49,8 @@ class Filesystem:
         # buffer for blocks is added to a small cache.
         blocks_nbytes = cache_size // 2 if cache_size >= MIN_SHARED_CACHE_NBYTES else 0
         self._reported = ErrorLog()
+        self.lost: list[str] = []
+        """Descriptions of changes of branches that could not be committed."""
         self._waits = any(map(is_on_server, locations))
         access = zarrfs.Access(
             max_document=options.max_document,
@@ -52,13 +59,16 @@ class Filesystem:
         )
         self._options = options
         self._cache_size = cache_size
-        self._nodes = open_sources(locations, options, cache_size - blocks_nbytes, access)
+        versions = open_versions(locations, options)
+        self._has_directories = len(locations) > 1 or versions is not None
+        opened = locations if versions is None else list(versions.values())
+        self._nodes = open_sources(opened, options, cache_size - blocks_nbytes, access)
         self._pool = BlockPool(
             blocks_nbytes or DEFAULT_POOL_NBYTES,
             idle_nbytes=blocks_nbytes or DEFAULT_IDLE_NBYTES,
             is_immutable=options.immutable,
         )
-        names = source_names(locations)
+        names = source_names(locations) if versions is None else list(versions)
         self._trees = {
             name: Tree(
                 node,
@@ -80,7 +90,7 @@ class Filesystem:
                 time.time(),
                 cache_size,
                 options.writable,
-                tuple(self._unfinished()),
+                tuple(self._unfinished(opened)),
             ),
             self._pool,
             [node._cache for node in self._nodes],
@@ -88,9 +98,9 @@ class Filesystem:
             [node.store for node in self._nodes],
         )
 
-    def _unfinished(self) -> Iterator[str]:
+    def _unfinished(self, locations: Sequence[str | Store]) -> Iterator[str]:
         """Yield the sources that are not complete, and log a warning for each."""
-        for source, node in zip(self.sources, self._nodes, strict=True):
+        for source, node in zip(map(display_location, locations), self._nodes, strict=True):
             note = unfinished_note(node)
             if note is not None:
                 logger.warning("%s is %s", source, note)
@@ -117,10 +127,13 @@ class Filesystem:
             follow_store=options.allow_other, uid=options.uid, gid=options.gid, umask=options.umask
         )
         sources = {name: self._operations(tree, caller) for name, tree in self._trees.items()}
-        control = ControlOperations({STATISTICS_NAME: self.statistics.json})
+        control = ControlOperations(
+            {STATISTICS_NAME: self.statistics.json},
+            commands={COMMIT_NAME: partial(self._commit, list(sources.values()))} if self._branches() else {},
+        )
         counters = self.statistics.counters
         names = list(sources)
-        top = sources.pop(names[0]) if len(names) == 1 else ControlOperations(directories=lambda: names)
+        top = ControlOperations(directories=lambda: names) if self._has_directories else sources.pop(names[0])
         return Dispatcher(
             top,
             sources,
@@ -149,6 +162,36 @@ class Filesystem:
                 caller=caller,
             )
         return ZarrOperations(tree, lambda: None, pool=self._pool)
+
+    def _branches(self) -> list[IcechunkStore]:
+        """Return the stores of the branches of repositories that are mounted for writing."""
+        stores = [unwrapped(node.store) for node in self._nodes]
+        return [store for store in stores if isinstance(store, IcechunkStore) and not store.read_only]
+
+    def _commit(self, sources: Sequence[Any], message: str) -> str:
+        """Store what was written, and commit it. Return a description of the snapshots."""
+        for operations in sources:
+            operations.store_changes()
+        lines = []
+        for store in self._branches():
+            snapshot = store.commit(message or None)
+            lines.append(
+                f"{store.url}: " + ("nothing was changed" if snapshot is None else f"snapshot {snapshot}")
+            )
+        return "\n".join(lines)
+
+    def commit_last(self) -> None:
+        """Commit what was written when the mount has ended. What cannot be committed is added to ``lost``."""
+        for store in self._branches():
+            try:
+                snapshot = store.commit()
+            except ZarrError as error:
+                logger.error("%s", error)
+                self.lost.append(str(error))
+                store.roll_back()
+            else:
+                if snapshot is not None:
+                    logger.info("%s: snapshot %s", store.url, snapshot)
 
     def _report_corrupt(self, error: ChunkDecodeError) -> None:
         self._reported.report("it reads as the fill value", error)

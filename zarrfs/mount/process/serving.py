@@ -90,6 +90,7 @@ def serve(
             _run(filesystem, target, options, ready, ending)
         finally:
             ending.exit_soon()
+            filesystem.commit_last()
             filesystem.close()
     finally:
         ending.finish()
@@ -126,9 +127,14 @@ def _run(
         binding.calling_process,
         binding.is_interrupted,
     )
+
     # After a signal, written data are stored before the process exits.
-    ending.flush = lambda: dispatcher.destroy("/")
-    ending.lost = lambda: dispatcher.lost
+    def store_everything() -> None:
+        dispatcher.destroy("/")
+        filesystem.commit_last()
+
+    ending.flush = store_everything
+    ending.lost = lambda: [*dispatcher.lost, *filesystem.lost]
     metrics = None
     if options.metrics is not None:
         from zarrfs.mount.process.metrics import MetricsServer

@@ -15,6 +15,8 @@ from zarrfs.engine.array.array import Array
 from zarrfs.engine.cache import ChunkCache
 from zarrfs.engine.group.group import Group, make_node
 from zarrfs.engine.stores.base import DOCUMENT_NAMES, Store
+from zarrfs.engine.stores.icechunk.addresses import PREFIX, is_icechunk
+from zarrfs.engine.stores.icechunk.addresses import absolute_location as absolute_icechunk_location
 from zarrfs.engine.stores.locations import open_store
 from zarrfs.engine.stores.remote.object_options import SERVICES
 from zarrfs.engine.stores.wrappers.retrying import RetryStore
@@ -29,6 +31,7 @@ __all__ = [
     "absolute_location",
     "display_location",
     "is_on_server",
+    "limited_in_time",
     "open_sources",
     "source_names",
     "with_password",
@@ -55,7 +58,7 @@ PASSWORD_OPTIONS = {
 
 def scheme_of(location: str) -> str:
     """Return the scheme of the last part of a URL in lower case; an empty string for a path."""
-    head, separator, _ = location.rpartition("::")[2].partition("://")
+    head, separator, _ = location.removeprefix(PREFIX).rpartition("::")[2].partition("://")
     return head.lower() if separator and "/" not in head else ""
 
 
@@ -66,6 +69,8 @@ def is_on_server(location: str | Store) -> bool:
 
 def absolute_location(location: str) -> str:
     """Return the location, a relative path as an absolute one: the process of the mount has another directory."""
+    if is_icechunk(location):
+        return absolute_icechunk_location(location)
     return location if "://" in location or not location else os.path.abspath(os.path.expanduser(location))
 
 
@@ -189,8 +194,9 @@ def _open_on_server(
 ) -> tuple[TimeoutStore, str]:
     """Return a store whose operations are repeated and limited in time, and the path in it."""
     mode = "r+" if options.writable else "r"
-    storage = _with_client_timeout(location, storage, options.timeout)
-    _import_client(scheme_of(location))
+    if not is_icechunk(location):
+        storage = _with_client_timeout(location, storage, options.timeout)
+        _import_client(scheme_of(location))
     task = DaemonThreads(1).start(lambda: open_store(location, mode=mode, storage_options=storage))
     if not task.done.wait(options.timeout):
         raise MountError(
@@ -200,9 +206,14 @@ def _open_on_server(
     if task.error is not None:
         raise task.error
     store, inner = task.result
+    return limited_in_time(store, options), inner
+
+
+def limited_in_time(store: Store, options: MountOptions) -> TimeoutStore:
+    """Return a store whose operations are repeated and limited in time."""
     store.repeat_requests(0)
     retrying = RetryStore(store, attempts=options.retries + 1) if options.retries else store
-    return TimeoutStore(retrying, options.timeout, _is_metadata), inner
+    return TimeoutStore(retrying, options.timeout, _is_metadata)
 
 
 def _import_client(scheme: str) -> None:

@@ -100,6 +100,12 @@ class FileOperations(ZarrOperations):
             self._report_lost(each)
         super().destroy(path)
 
+    def store_changes(self) -> None:
+        """Store what was written to existing arrays. Raises ZarrError."""
+        for appended in list(self._appended):
+            self._store_appended(appended.path)
+        self._write_buffer.flush()
+
     def _report_lost(self, description: str) -> None:
         logger.error("%s", description)
         if len(self.lost) < MAX_LOST:

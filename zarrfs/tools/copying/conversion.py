@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -139,11 +140,8 @@ def convert(
             )
             return report
         store, path = open_store(target, mode="a", storage_options=writing)
-        try:
+        with nullcontext() if isinstance(target, Store | Mapping | StoredNode) else store:
             execute_copy(plan, store, path, options)
-        finally:
-            if not isinstance(target, Store | Mapping | StoredNode):
-                store.close()
         report.workers = getattr(executor, "statistics", {})
     return report
 

@@ -9,12 +9,14 @@ from typing import Any
 from urllib.parse import unquote
 
 from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.icechunk.addresses import is_icechunk, path_in_new_repository
 from zarrfs.engine.stores.local.store import LocalStore
-from zarrfs.engine.stores.locations import Location, open_store
+from zarrfs.engine.stores.locations import Location, open_store, split_options
 from zarrfs.engine.stores.memory import MemoryStore
+from zarrfs.engine.stores.wrappers.prefix import PrefixStore
 from zarrfs.errors import LocationNotFoundError
 
-__all__ = ["file_path", "open_for_inspection"]
+__all__ = ["file_path", "one_transaction", "open_for_inspection"]
 
 FILE_SCHEMES = ("", "file", "sqlite", "dbm", "lmdb")
 """URL schemes of locations that are files or directories."""
@@ -31,12 +33,34 @@ def open_for_inspection(location: Location, options: Mapping[str, Any] | None) -
     if not isinstance(location, str | os.PathLike):
         yield open_store(location, mode="a", storage_options=options)
         return
-    store, path = _empty_store(location) or open_store(location, mode="r", storage_options=options)
+    try:
+        store, path = _empty_store(location) or open_store(location, mode="r", storage_options=options)
+    except LocationNotFoundError:
+        if not is_icechunk(location):
+            raise
+        store, path = MemoryStore(), path_in_new_repository(str(location))
     with store:
         problem = store.missing_container()
         if problem is not None:
             raise LocationNotFoundError(f"{store.url}: {problem}")
         yield store, path
+
+
+@contextmanager
+def one_transaction(
+    location: Location, options: dict[str, Any] | None, *, dry_run: bool
+) -> Iterator[tuple[Location, dict[str, Any] | None]]:
+    """Yield the location and the options with which several operations write to it.
+
+    A branch of a repository of Icechunk is opened, so that they become one snapshot, or none after a failure.
+    """
+    if dry_run or not is_icechunk(location):
+        yield location, options
+        return
+    _, writing = split_options(options, "", location)
+    store, path = open_store(location, mode="a", storage_options=writing)
+    with store:
+        yield PrefixStore(store, path) if path else store, None
 
 
 def file_path(location: object) -> str | None:
@@ -47,7 +71,7 @@ def file_path(location: object) -> str | None:
         return None
     text = os.fsdecode(location)
     scheme, rest = _split_scheme(text)
-    if scheme.lower() not in FILE_SCHEMES or not rest:
+    if is_icechunk(text) or scheme.lower() not in FILE_SCHEMES or not rest:
         return None
     return os.path.abspath(os.path.expanduser(unquote(rest) if scheme else rest))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -66,7 +67,8 @@ def edit(
     Raises MetadataError for a refused edit, the errors of the edits, and those of opening and writing.
     """
     node = open_node(store, path, "r" if dry_run else "r+", storage_options=storage_options)
-    try:
+    # Closing the store completes a zip file.
+    with nullcontext() if isinstance(store, Store | Mapping) else node.store:
         formats.check_writable(node.spec)
         if node.read_only and not dry_run:
             raise ReadOnlyError(f"{node.store.url} can only be read, so its metadata cannot be edited")
@@ -82,9 +84,6 @@ def edit(
         paths = (node.path, *(change.array.path for change in names))
         consolidated = update_consolidated_above(store, node, paths, storage_options)
         return replace(report, written=True, consolidated=consolidated)
-    finally:
-        if not isinstance(store, Store | Mapping):
-            node.store.close()  # completes a zip file
 
 
 def _planned(

@@ -8,6 +8,7 @@ import stat
 import sys
 
 from zarrfs.engine.stores.base import Store
+from zarrfs.engine.stores.icechunk.addresses import repository_remedy
 from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.engine.stores.locations.databases import SUFFIXES, is_lmdb, open_database, path_status
 from zarrfs.engine.stores.locations.storage_options import Options, boolean_options
@@ -75,6 +76,8 @@ def open_path(path: str, mode: str, options: Options, external: bool) -> tuple[S
         return open_database("lmdb", ancestor, mode, options), inner
     if inner and status is not None and _is_root_of_nodes(ancestor, external):
         return _open_directory(ancestor, mode, options, external), inner
+    if status is not None and (remedy := repository_remedy(ancestor)) is not None:
+        raise LocationError(remedy)
     if status is None or inner:
         if mode not in ("a", "w"):
             raise LocationNotFoundError(f"{path}: no such file or directory{_existing_part(path)}")

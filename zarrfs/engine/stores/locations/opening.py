@@ -6,7 +6,8 @@ The name of a metadata document refers to the directory that contains it.
 
 Existing directories, zip files, and SQLite, LMDB and dbm databases are recognized by their content. If nothing exists,
 the suffix determines what is created: ``.zip``, ``.sqlite``, ``.lmdb`` and others (``SUFFIXES``), or else a directory.
-A JSON file with references (kerchunk) is opened with the reference file system of fsspec.
+A JSON file with references (kerchunk) is opened with the reference file system of fsspec. ``icechunk:`` and a path or
+URL is a repository of Icechunk.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ Location = str | os.PathLike[str] | Store | MutableMapping[str, bytes] | NodeLoc
 MODES = ("r", "r+", "a", "w")
 
 REFERENCE_PREFIX = "reference::"
+
+WRITING = ("durable", "message")
+"""Storage options that have an effect on writing only."""
 
 
 def open_store(
@@ -116,6 +120,10 @@ def _open_location(
             "zarrfs.tensorstore.open in Python"
         )
     scheme = scheme_of(text)
+    if scheme == "icechunk":
+        from zarrfs.engine.stores.icechunk.store import open_icechunk
+
+        return open_icechunk(text, mode, storage_options)
     if scheme.lower() not in ("", "file"):
         try:
             urlsplit(text)
@@ -153,14 +161,14 @@ def split_options(
     """
     if not options:
         return None, None
-    durable = {name: value for name, value in options.items() if name == "durable"}
+    writing = {name: value for name, value in options.items() if name in WRITING}
     external = {name: value for name, value in options.items() if name == EXTERNAL}
-    others = {name: value for name, value in options.items() if name not in ("durable", EXTERNAL)}
+    others = {name: value for name, value in options.items() if name not in (*WRITING, EXTERNAL)}
     is_source_remote, is_target_remote = _is_remote(source), _is_remote(target)
     is_any_remote = is_source_remote or is_target_remote
     return (
         external | others if is_source_remote or not is_any_remote else external or None,
-        durable
+        writing
         | (external if both_external else {})
         | (others if is_target_remote or not is_any_remote else {}),
     )

@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 from urllib.parse import unquote, urlsplit
 
+from zarrfs.engine.stores.icechunk.addresses import is_icechunk
 from zarrfs.errors import LocationError
 
 __all__ = ["path_of", "scheme_of"]
 
 
 def scheme_of(text: str) -> str:
-    """Return the scheme of a URL with its case unchanged; an empty string for a path."""
+    """Return the scheme of a URL with its case unchanged; an empty string for a path. That of a repository of Icechunk
+    is ``icechunk``.
+    """
+    if is_icechunk(text):
+        return "icechunk"
     scheme, separator, _ = text.partition("://")
     bare = scheme.replace("+", "").replace("-", "").replace("_", "").replace(":", "")
     return scheme if separator and bare.isalnum() and "/" not in scheme else ""

@@ -19,7 +19,7 @@ __all__ = ["RetryStore", "retry_delay"]
 T = TypeVar("T")
 
 NOT_RETRIED_ERRORS = (ConflictError, KeyNameError, ReadOnlyError)
-NOT_RETRIED = ("is_irregular", "lock", "missing_container", "flush", "clean")
+NOT_RETRIED = ("is_irregular", "lock", "missing_container", "flush", "roll_back", "clean")
 """Operations that concern files of this machine, or of which a failure has a cause that remains."""
 
 MAX_WAIT_SECONDS = 30.0

@@ -142,6 +142,9 @@ class DelegatingStore(Store):
     def flush(self) -> None:
         self.perform("flush")
 
+    def roll_back(self) -> None:
+        self.perform("roll_back")
+
     def clean(self, *, dry_run: bool = False) -> list[str]:
         return self.perform("clean", dry_run)
 
