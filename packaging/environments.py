@@ -102,6 +102,17 @@ build_pyramid("a.zarr", "b.zarr")
 assert check_node(zarrfs.open_group("b.zarr")).valid
 """
 
+PARQUET = """
+import json, os, pyarrow, pyarrow.parquet
+document = {"zarr_format": 2, "shape": [2], "chunks": [2], "dtype": "|u1", "compressor": None, "fill_value": 0,
+    "order": "C", "filters": None}
+os.makedirs("a.parq/x")
+with open("a.parq/.zmetadata", "w") as file:
+    json.dump({"metadata": {".zgroup": {"zarr_format": 2}, "x/.zarray": document}, "record_size": 1}, file)
+pyarrow.parquet.write_table(pyarrow.table({"raw": [b"ab"]}), "a.parq/x/refs.0.parq")
+assert zarrfs.open("a.parq/x")[...].tolist() == [97, 98]
+"""
+
 USES = {
     "-": NONE,
     "ngff": NGFF,
@@ -120,6 +131,7 @@ USES = {
     "sftp": REFUSED.format(location="sftp://me:secret@127.0.0.1:9/a.zarr", options={}),
     "lmdb": CODEC.format(dtype="i4", options="").replace('"a.zarr"', '"a.lmdb"'),
     "icechunk": CODEC.format(dtype="i4", options="").replace('"a.zarr"', '"icechunk:a"'),
+    "parquet": PARQUET,
     "redis": REFUSED.format(location="redis://127.0.0.1:9", options={}),
     "mongodb": REFUSED.format(location="mongodb://127.0.0.1:9/?serverSelectionTimeoutMS=100", options={}),
     "hdf5": EXPORT.format(name="a.h5", found="a.h5"),

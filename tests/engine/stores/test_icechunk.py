@@ -290,6 +290,79 @@ def test_the_command_line_takes_a_message(tmp_path: Path, repository: Path) -> N
     assert "does not accept the storage option 'message'" in str(result.exception)
 
 
+# -- virtual chunks ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def virtual(tmp_path: Path) -> Path:
+    """A repository with an array whose chunks are in another file."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/rows.bin").write_bytes(DATA.tobytes())
+    prefix = f"file://{tmp_path}/data/"
+    config = icechunk.RepositoryConfig.default()
+    config.set_virtual_chunk_container(
+        icechunk.VirtualChunkContainer(prefix, icechunk.local_filesystem_store(str(tmp_path / "data")))
+    )
+    path = tmp_path / "repository"
+    storage = icechunk.local_filesystem_storage(str(path))
+    repository = icechunk.Repository.create(storage, config)
+    repository.save_config()
+    session = repository.writable_session("main")
+    zarr.create_array(
+        session.store, name="x", shape=DATA.shape, chunks=(1, 8), dtype=DATA.dtype, compressors=None
+    )
+    for row in range(len(DATA)):
+        session.store.set_virtual_ref(f"x/c/{row}/0", f"{prefix}rows.bin", offset=16 * row, length=16)
+    session.commit("references")
+    return path
+
+
+def test_virtual_chunks_are_read_with_permission_only(virtual: Path) -> None:
+    location, prefix = f"icechunk:{virtual}", f"file://{virtual.parent}/data/"
+    with zarrfs.open_array(location, "x") as array, pytest.raises(StoreError, match="allow_external=True"):
+        array[...]
+    allowed: tuple[dict[str, Any], ...] = ({"allow_external": True}, {"virtual": {prefix: {}}})
+    for options in allowed:
+        with zarrfs.open_array(location, "x", storage_options=options) as array:
+            np.testing.assert_array_equal(array[...], DATA)
+            with pickle.loads(pickle.dumps(array)) as copy:
+                np.testing.assert_array_equal(copy[...], DATA)
+    result = CliRunner().invoke(main, ["verify", location, "--allow-external"])
+    assert result.exit_code == 0, result.output
+
+
+def test_options_of_virtual_chunks_are_checked(virtual: Path) -> None:
+    for given, message in (
+        ({"file:///other/": {}}, "no container of virtual chunks 'file:///other/'; it has 'file:///"),
+        ("all", "must be a mapping of prefixes"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            zarrfs.open(f"icechunk:{virtual}", storage_options={"virtual": given})
+
+
+@pytest.mark.parametrize(
+    ("prefix", "options"),
+    [
+        ("s3://bucket/", {"anon": True}),
+        ("s3://bucket/", {"key": "a", "secret": "b"}),
+        ("s3://bucket/", None),
+        ("gs://bucket/", None),
+        ("az://container/", {"account_key": "a"}),
+        ("https://host/", None),
+    ],
+)
+def test_credentials_of_virtual_chunks_have_the_names_of_fsspec(
+    repository: Path, prefix: str, options: dict[str, Any] | None
+) -> None:
+    opened = repositories.Repository(str(repository), {})
+    assert opened._credentials(prefix, options) is not None or prefix.startswith("https")
+    if not prefix.startswith("https"):
+        with pytest.raises(OptionError, match="does not accept the storage option 'colour'"):
+            opened._credentials(prefix, {"colour": "red"})
+    with pytest.raises(LocationError, match=r"virtual chunks at ftp://host/ are not supported"):
+        opened._credentials("ftp://host/", None)
+
+
 # -- errors --------------------------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -125,18 +126,30 @@ class Version(NamedTuple):
 class Repository:
     """An open repository. ``url`` is its location without a version. Pickled by its address and options."""
 
-    def __init__(self, address: str, options: Mapping[str, Any], *, create: bool = False) -> None:
+    def __init__(
+        self,
+        address: str,
+        options: Mapping[str, Any],
+        *,
+        create: bool = False,
+        allow_external: bool = False,
+    ) -> None:
         self.address = address
         self.options = dict(options)
+        self.allow_external = allow_external
         self.url = PREFIX + address
         self._icechunk = load_icechunk()
         if not create and not is_url(address) and not is_repository(address):
             # Version 1 of icechunk creates the directory when it looks into it.
             raise self._missing()
-        storage = _make_storage(self._icechunk, address, self.options)
+        places = {name: value for name, value in self.options.items() if name != VIRTUAL}
+        storage = _make_storage(self._icechunk, address, places)
         with self.errors("opening the repository"):
             if self._icechunk.Repository.exists(storage):
-                self._repository = self._icechunk.Repository.open(storage)
+                access = self._virtual_access(storage)
+                self._repository = self._icechunk.Repository.open(
+                    storage, authorize_virtual_chunk_access=access
+                )
             elif create:
                 self._repository = self._icechunk.Repository.create(storage)
             else:
@@ -146,7 +159,47 @@ class Repository:
         return LocationNotFoundError(f"{self.url}: there is no repository of Icechunk here")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Repository, (self.address, self.options)
+        return partial(Repository, allow_external=self.allow_external), (self.address, self.options)
+
+    def _virtual_access(self, storage: Any) -> dict[str, Any] | None:
+        """Return the credentials of the containers of virtual chunks that may be read; None if there are none.
+
+        A container is a prefix of URLs of other files. The storage option ``virtual`` names containers and their
+        options; ``allow_external`` allows all others.
+        """
+        given = self.options.get(VIRTUAL) or {}
+        if not isinstance(given, Mapping):
+            raise OptionError(
+                f"the storage option {VIRTUAL!r} must be a mapping of prefixes of URLs to options, found {given!r}"
+            )
+        if not given and not self.allow_external:
+            return None
+        config = self._icechunk.Repository.fetch_config(storage)
+        prefixes = list((config and config.virtual_chunk_containers) or {})
+        for prefix in given:
+            if prefix not in prefixes:
+                raise OptionError(
+                    f"{self.url}: the repository has no container of virtual chunks {prefix!r}; it has "
+                    f"{', '.join(map(repr, prefixes)) or 'none'}"
+                )
+        allowed = prefixes if self.allow_external else list(given)
+        return {prefix: self._credentials(prefix, given.get(prefix)) for prefix in allowed} or None
+
+    def _credentials(self, prefix: str, options: Any) -> Any:
+        """Return the credentials of icechunk for the files below a URL, by default those of the environment."""
+        scheme = prefix.partition("://")[0].lower()
+        kinds = self._icechunk.Credentials
+        if scheme in ACCESS_NAMES:
+            # Version 1 has None instead.
+            access = getattr(kinds, ACCESS_NAMES[scheme], None)
+            return None if access is None else access()
+        service, names = CREDENTIALS.get(scheme, (None, {}))
+        if service is None:
+            raise LocationError(f"{self.url}: virtual chunks at {prefix} are not supported")
+        chosen = options if isinstance(options, Mapping) else {}
+        arguments = _translated(f"the container of virtual chunks {prefix}", chosen, names)
+        made = getattr(self._icechunk, f"{service}_credentials")(**(arguments or {"from_env": True}))
+        return self._icechunk.containers_credentials({prefix: made})[prefix]
 
     @contextmanager
     def errors(self, operation: str) -> Iterator[None]:
@@ -325,10 +378,38 @@ def _translated(where: str, options: Mapping[str, Any], names: Mapping[str, str]
     """Return options with the names of icechunk. Raises OptionError for an option that ``names`` does not contain."""
     for name in options:
         if name not in names:
-            known = ", ".join(map(repr, (*SESSION_OPTIONS, *names)))
+            known = ", ".join(map(repr, (*SESSION_OPTIONS, VIRTUAL, *names)))
             raise OptionError(f"{where} does not accept the storage option {name!r}; it accepts {known}")
     return {names[name]: value for name, value in options.items()}
 
 
 SESSION_OPTIONS = ("branch", "tag", "snapshot", "as_of", "message")
+VIRTUAL = "virtual"
 """The storage options of all repositories."""
+
+ACCESS_NAMES = {"file": "LocalFileSystemAccess", "http": "HttpAccess", "https": "HttpAccess"}
+"""Scheme of virtual chunks that need no credentials -> what icechunk has in their place."""
+
+CREDENTIALS: dict[str, tuple[str, dict[str, str]]] = {
+    "s3": (
+        "s3",
+        {
+            name: S3_OPTIONS[name]
+            for name in (
+                *("key", "secret", "token", "anon", "access_key_id", "secret_access_key", "session_token"),
+                *("anonymous", "from_env"),
+            )
+        },
+    ),
+    **dict.fromkeys(
+        ("gs", "gcs"), ("gcs", {name: value for name, value in GCS_OPTIONS.items() if name != "config"})
+    ),
+    **dict.fromkeys(
+        ("az", "azure", "abfs"),
+        (
+            "azure",
+            {name: AZURE_OPTIONS[name] for name in ("account_key", "access_key", "sas_token", "from_env")},
+        ),
+    ),
+}
+"""Scheme of virtual chunks -> the service, and the options of its credentials by their names."""

@@ -85,7 +85,13 @@ class IcechunkStore(ZarrPythonStore):
         return _reopen, (self.repository, Version(snapshot=self.snapshot))
 
     def _reason(self, error: Exception) -> str:
-        return icechunk_reason(error)
+        reason = icechunk_reason(error)
+        if "authorize the virtual chunk container" in reason:
+            reason += (
+                ". Open with allow_external=True (--allow-external) if you trust the repository to name other files, "
+                "or name the prefix in the storage option 'virtual'"
+            )
+        return reason
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -230,8 +236,12 @@ def _reopen(repository: Repository, version: Version) -> IcechunkStore:
     return IcechunkStore(repository, version, read_only=True)
 
 
-def open_icechunk(location: str, mode: str, options: Mapping[str, Any] | None) -> tuple[IcechunkStore, str]:
+def open_icechunk(
+    location: str, mode: str, options: Mapping[str, Any] | None, *, allow_external: bool = False
+) -> tuple[IcechunkStore, str]:
     """Open a location of Icechunk. Return the store of its version, and the path in it.
+
+    ``allow_external``: whether virtual chunks in other files may be read.
 
     Without a version it is the branch main. In the modes "a" and "w" a repository that does not exist is created.
     Raises LocationError, LocationNotFoundError, OptionError and, for a server, ServerError.
@@ -246,7 +256,12 @@ def open_icechunk(location: str, mode: str, options: Mapping[str, Any] | None) -
     version, path = _version_of_options(session), address.path
     # A new repository has the branch main only.
     is_main = version in (None, MAIN) and split_version(address.version, ())[0] in ("", DEFAULT_BRANCH)
-    repository = Repository(address.repository, given, create=mode in ("a", "w") and is_main)
+    repository = Repository(
+        address.repository,
+        given,
+        create=mode in ("a", "w") and is_main,
+        allow_external=allow_external,
+    )
     if version is None and address.version:
         name, path = split_version(address.version, {*repository.branches(), *repository.tags()})
         version = repository.find_version(name)
@@ -260,7 +275,10 @@ def open_repository(location: str, options: Mapping[str, Any] | None) -> Reposit
     if any(name in given for name in SESSION_OPTIONS):
         return None
     address = split_address(location, has_version=False)
-    return None if address.version or address.path else Repository(address.repository, given)
+    allow_external = bool(given.pop("allow_external", False))
+    if address.version or address.path:
+        return None
+    return Repository(address.repository, given, allow_external=allow_external)
 
 
 def _version_of_options(options: Mapping[str, str]) -> Version | None:

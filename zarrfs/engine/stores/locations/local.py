@@ -48,6 +48,9 @@ REFERENCE_KEYS = (b'"refs"', b'"templates"', b'/.zarray"', b'".zgroup"', b'".zar
 
 REFERENCES_START_NBYTES = 64 * 1024
 
+ROOT_NAMES = (".zmetadata", ".zgroup", ".zarray", "zarr.json")
+"""Documents of a hierarchy. References in Parquet files have only the first one as a file."""
+
 
 def open_path(path: str, mode: str, options: Options, external: bool) -> tuple[Store, str]:
     path = os.path.abspath(path)
@@ -102,16 +105,46 @@ def _is_root_of_nodes(path: str, external: bool) -> bool:
 
 
 def split_reference_file(path: str) -> tuple[str, str] | None:
-    """Return the path of a JSON file with references (kerchunk) and the path in its hierarchy, or None if no part of
-    the path is such a file.
+    """Return the path of a JSON file or a directory of Parquet files with references (kerchunk) and the path in its
+    hierarchy, or None if no part of the path is one.
     """
     if ".json" not in path.lower():
-        return None
+        return _split_reference_directory(path)
     file, inner = path, ""
     while not os.path.lexists(file) and file != os.path.dirname(file):
         file, last = os.path.split(file)
         inner = f"{last}/{inner}".rstrip("/")
     return (file, inner) if _is_reference_file(file) else None
+
+
+def _split_reference_directory(path: str) -> tuple[str, str] | None:
+    directory, inner = os.path.abspath(path), ""
+    while directory != os.path.dirname(directory):
+        names = [name for name in ROOT_NAMES if os.path.lexists(os.path.join(directory, name))]
+        if names:
+            is_reference = names == [".zmetadata"] and _has_record_size(os.path.join(directory, ".zmetadata"))
+            return (directory, inner) if is_reference else None
+        directory, last = os.path.split(directory)
+        inner = f"{last}/{inner}".rstrip("/")
+    return None
+
+
+def _has_record_size(path: str) -> bool:
+    """Return whether a document ``.zmetadata`` is that of references in Parquet files."""
+    try:
+        fd = open_regular_file(path)
+        try:
+            end = os.fstat(fd).st_size
+            # fsspec writes "record_size" last; other writers may write it first.
+            parts = (
+                os.pread(fd, REFERENCES_START_NBYTES, start)
+                for start in (0, max(0, end - REFERENCES_START_NBYTES))
+            )
+            return any(b'"record_size"' in part for part in parts)
+        finally:
+            os.close(fd)
+    except (OSError, StoreError):
+        return False
 
 
 def _is_reference_file(path: str) -> bool:

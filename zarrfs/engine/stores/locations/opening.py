@@ -123,7 +123,7 @@ def _open_location(
     if scheme == "icechunk":
         from zarrfs.engine.stores.icechunk.store import open_icechunk
 
-        return open_icechunk(text, mode, storage_options)
+        return open_icechunk(text, mode, storage_options, allow_external=external)
     if scheme.lower() not in ("", "file"):
         try:
             urlsplit(text)

@@ -16,7 +16,9 @@ from zarrfs.engine.stores.remote.references import (
     check_generators,
     find_reference_file_system,
     is_local_url,
+    is_parquet,
     local_path,
+    read_parquet,
     resolve_relative_targets,
 )
 from zarrfs.errors import LocationError, OptionError, StoreError
@@ -49,8 +51,9 @@ def open_file_system(url: str, options: Mapping[str, Any], *, allow_external: bo
     origin, origin_protocol = _find_origin(url, options)
     if origin is not None and is_local_url(origin, origin_protocol):
         _check_local_file(local_path(origin))
-    if url.partition("::")[0].partition("://")[0] == "reference" and not allow_external:
-        # Without this option the references choose the protocols.
+    reads_parquet = origin is not None and is_parquet(origin, origin_protocol)
+    if url.partition("::")[0].partition("://")[0] == "reference" and (not allow_external or reads_parquet):
+        # Without this option the references choose the protocols, and fsspec reads all Parquet files to find them.
         reference_options = _options_of_references(options)
         if "fs" not in reference_options:
             reference_options.setdefault("remote_protocol", _protocol_of(origin, origin_protocol))
@@ -74,9 +77,11 @@ def open_file_system(url: str, options: Mapping[str, Any], *, allow_external: bo
     if reference_files is not None:
         if origin is not None:
             remote_options = _options_of_references(options).get("remote_options") or {}
+            if reads_parquet:
+                read_parquet(reference_files, origin, origin_protocol, remote_options, display_url)
             resolve_relative_targets(reference_files, origin, origin_protocol, remote_options)
-        if not allow_external:
-            policy = ReferencePolicy(reference_files, origin, origin_protocol)
+        if reads_parquet or not allow_external:
+            policy = ReferencePolicy(reference_files, origin, origin_protocol, allow_external=allow_external)
     return OpenedFileSystem(file_system, root, policy)
 
 

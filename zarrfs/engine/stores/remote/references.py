@@ -24,7 +24,9 @@ __all__ = [
     "check_generators",
     "find_reference_file_system",
     "is_local_url",
+    "is_parquet",
     "local_path",
+    "read_parquet",
     "resolve_relative_targets",
     "with_absolute_path",
 ]
@@ -99,6 +101,54 @@ def _document_with_generators(file_system: Any) -> Any:
     return json.loads(text) if b'"gen"' in text else None
 
 
+def is_parquet(origin: str, protocol: str | None) -> bool:
+    """Return whether references are a directory with Parquet files, and not a JSON file, by the rules of fsspec."""
+    if ".json" in origin:
+        return False
+    return origin.endswith(("parq", "parquet", "/")) or (
+        is_local_url(origin, protocol) and os.path.isdir(local_path(origin))
+    )
+
+
+def read_parquet(
+    file_system: Any, origin: str, protocol: str | None, options: Mapping[str, Any], display_url: str
+) -> None:
+    """Let a reference file system read Parquet files with the reader of this package.
+
+    Arguments are as for ``resolve_relative_targets``. The file systems of targets are opened when they are used.
+    """
+    from zarrfs.engine.stores.remote.parquet_references import ParquetReferences
+
+    given = file_system.references
+
+    def resolve(target: str) -> str:
+        return _absolute(target, origin, protocol) if _is_relative([target]) else target
+
+    file_system.references = ParquetReferences(given.root, given.fs, resolve, display_url)
+    file_system.fss = _TargetFileSystems(file_system.fss, options, file_system.asynchronous)
+
+
+class _TargetFileSystems(dict[Any, Any]):
+    """The file systems of targets by protocol."""
+
+    def __init__(self, opened: Mapping[Any, Any], options: Mapping[str, Any], is_asynchronous: bool) -> None:
+        super().__init__(opened)
+        self._options = options
+        self._is_asynchronous = is_asynchronous
+
+    def __missing__(self, protocol: str | None) -> Any:
+        self[protocol] = _open_targets(protocol, self._options, self._is_asynchronous)
+        return self[protocol]
+
+
+def _open_targets(protocol: str | None, options: Mapping[str, Any], is_asynchronous: bool) -> Any:
+    import fsspec
+    from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
+
+    targets = fsspec.filesystem(protocol, **options)
+    return targets if targets.async_impl else AsyncFileSystemWrapper(targets, asynchronous=is_asynchronous)
+
+
 def resolve_relative_targets(
     file_system: Any, origin: str, protocol: str | None, options: Mapping[str, Any]
 ) -> None:
@@ -108,7 +158,7 @@ def resolve_relative_targets(
     file system of the targets.
     """
     references = file_system.references
-    if not isinstance(references, dict):  # parquet, which is read in parts
+    if not isinstance(references, dict):  # Parquet, whose reader does this
         return
     relative = {key: value for key, value in references.items() if _is_relative(value)}
     if not relative:
@@ -119,13 +169,7 @@ def resolve_relative_targets(
         _scheme(references[key][0]) or None for key in relative
     } - file_system.fss.keys():
         # fsspec has only the protocol of the first reference
-        import fsspec
-        from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
-
-        targets = fsspec.filesystem(targets_protocol, **options)
-        if not targets.async_impl:
-            targets = AsyncFileSystemWrapper(targets, asynchronous=file_system.asynchronous)
-        file_system.fss[targets_protocol] = targets
+        file_system.fss[targets_protocol] = _open_targets(targets_protocol, options, file_system.asynchronous)
 
 
 def _is_relative(reference: Any) -> bool:
@@ -155,10 +199,14 @@ class ReferencePolicy:
     """Checks the targets of references.
 
     ``origin`` is the location of the references. It is None if the references were passed as a dictionary; then no
-    target is allowed. ``protocol`` is the default for URLs without a protocol.
+    target is allowed. ``protocol`` is the default for URLs without a protocol. With ``allow_external`` all targets are
+    allowed; ``check`` then only reads the reference, because Parquet files cannot be read in the event loop of fsspec.
     """
 
-    def __init__(self, file_system: Any, origin: str | None, protocol: str | None) -> None:
+    def __init__(
+        self, file_system: Any, origin: str | None, protocol: str | None, *, allow_external: bool = False
+    ) -> None:
+        self._allow_external = allow_external
         self._file_system = file_system
         self._protocol = protocol
         self._directory: str | None = None
@@ -178,7 +226,7 @@ class ReferencePolicy:
             reference = self._file_system.references.get(path)
         except Exception:  # reading the key fails with the same error
             return
-        if not isinstance(reference, list | tuple) or not reference:
+        if self._allow_external or not isinstance(reference, list | tuple) or not reference:
             return
         target = reference[0] if reference[0] is not None else self._file_system.target
         if isinstance(target, str) and self._is_allowed(target):
