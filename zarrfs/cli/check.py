@@ -88,9 +88,14 @@ def _reports(node: zarrfs.Array | zarrfs.Group) -> tuple[dict[str, Report], int]
     if report.version is not None:
         return {"": report}, 1
     reports: dict[str, Report] = {}
+    archive = tuple(message for message in report.messages if message.tier == "semantic")
+    if (
+        archive
+    ):  # of a single-file OME-Zarr whose root has no metadata of its own, such as a container of images
+        reports[""] = Report(not any(message.is_error for message in archive), None, archive)
     count = 1
     for path, member in walk(node) if isinstance(node, zarrfs.Group) else ():
-        if any(path.startswith(f"{above}/") for above in reports):
+        if any(above and path.startswith(f"{above}/") for above in reports):
             continue
         count += 1
         if isinstance(member, Exception):
@@ -104,7 +109,10 @@ def _reports(node: zarrfs.Array | zarrfs.Group) -> tuple[dict[str, Report], int]
 
 
 def _format_report(report: Report, label: str = "") -> str:
+    is_archive = report.version is None and all(message.tier == "semantic" for message in report.messages)
     version = "unreadable" if report.version is None else f"OME-NGFF {report.version}"
+    if is_archive:
+        version = "the archive"
     counts = [
         f"{count} {name}{'' if count == 1 else 's'}"
         for name, count in (("error", len(report.messages) - report.warnings), ("warning", report.warnings))

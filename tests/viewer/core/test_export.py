@@ -200,6 +200,19 @@ def test_an_exported_ome_zarr_image_is_valid(tmp_path: Path, axes: str) -> None:
     assert [m for m in report.messages if m.tier == "semantic"] == []
 
 
+def test_an_ome_zarr_image_is_exported_to_a_single_file(tmp_path: Path) -> None:
+    pytest.importorskip("yaozarrs")
+    data = random_values([20, 30])
+    export_ome_zarr(region(data, "yx"), tmp_path / "a.ozx")
+    assert (tmp_path / "a.ozx").is_file()
+    with zarrfs.open_group(tmp_path / "a.ozx") as group:
+        np.testing.assert_array_equal(group["0"][...], data)
+        assert [each for each in check_node(group).messages if each.tier == "semantic"] == []
+    with pytest.raises(Cancelled):
+        export_ome_zarr(region(data, "yx"), tmp_path / "b.ozx", lambda done: False)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.ozx"]
+
+
 PROJECTIONS = [Projection(1, "max", 3.0), Projection(1, "mean", 4.0), Projection(1, "max", 100.0)]
 
 

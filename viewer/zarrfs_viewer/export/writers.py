@@ -250,36 +250,42 @@ def export_tiff(
 
 def export_ome_zarr(
     region: ExportRegion,
-    directory: Path,
+    path: Path,
     progress: Progress | None = None,
     channels: Sequence[ChannelSettings] = (),
 ) -> None:
-    """Write the values as an OME-Zarr 0.5 image with one level. Blocks.
+    """Write the values as an OME-Zarr 0.5 image with one level: a directory, or one file if the name ends with
+    ``.ozx``, which then has shards. Blocks.
 
-    Axes, units, scale, translation and channels are written as metadata. On failure the directory is deleted.
+    Axes, units, scale, translation and channels are written as metadata. On failure what was written is deleted.
 
-    Raises NodeExistsError if the directory exists; ZarrError; Cancelled.
+    Raises NodeExistsError if the path exists; ZarrError; Cancelled.
     """
     image = region.image
     source = image.levels[region.level]
-    if directory.exists():
-        raise NodeExistsError(f"{directory} exists; choose another name, or delete it first")
+    if path.exists():
+        raise NodeExistsError(f"{path} exists; choose another name, or delete it first")
     document = ngff_document(image, region.scale, region.translation, channels)
     attributes = {"ome": document, **directions_attribute(image.axes)}
     try:
-        zarrfs.create_group(str(directory), attributes=attributes)
-        target = zarrfs.create_array(
-            str(directory),
-            "0",
-            shape=region.shape,
-            dtype=region.dtype,
-            chunks=tuple(min(c, n) for c, n in zip(source.chunks, region.shape, strict=True)),
-            dimension_names=[axis.name or None for axis in image.axes],
-        )
-        for selection, values in _blocks(region, progress):
-            target[selection] = values
+        with (
+            zarrfs.create_group(str(path), attributes=attributes) as group,
+            group.create_array(
+                "0",
+                shape=region.shape,
+                dtype=region.dtype,
+                chunks=tuple(min(c, n) for c, n in zip(source.chunks, region.shape, strict=True)),
+                shards="auto" if path.suffix.lower() == ".ozx" else None,
+                dimension_names=[axis.name or None for axis in image.axes],
+            ) as target,
+        ):
+            for selection, values in _blocks(region, progress):
+                target[selection] = values
     except BaseException:
         import shutil
 
-        shutil.rmtree(directory, ignore_errors=True)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
         raise

@@ -42,7 +42,7 @@ MAX_CHANNELS = 64
 """A longer channel axis, such as a spectrum, is not displayed as channels; it gets a slider."""
 
 
-STORE_SUFFIXES = (".zarr", ".n5", ".zip")
+STORE_SUFFIXES = (".zarr", ".n5", ".zip", ".ozx")
 """A component of a location that contains one of these texts is the root of a store, or is within it."""
 
 

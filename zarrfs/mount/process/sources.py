@@ -80,9 +80,9 @@ def display_location(location: str | Store) -> str:
 
 
 def root_name(location: str) -> str:
-    """Return the file name of an array that is the root of a store: its name without .zarr, .n5 and .zip."""
+    """Return the file name of an array that is the root of a store: its name without .zarr, .n5, .zip and .ozx."""
     name = Path(hide_credentials(location).rstrip("/")).name
-    for suffix in (".zip", ".zarr", ".n5"):
+    for suffix in (".zip", ".ozx", ".zarr", ".n5"):
         name = name.removesuffix(suffix)
     return name or "array"
 

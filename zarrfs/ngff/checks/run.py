@@ -12,6 +12,7 @@ from zarrfs.ngff.checks.schema import schema_findings
 from zarrfs.ngff.checks.schema_0_6 import schema_0_6_findings
 from zarrfs.ngff.checks.semantic import semantic_findings
 from zarrfs.ngff.checks.semantic_0_6 import semantic_0_6_findings
+from zarrfs.ngff.checks.single_file import single_file_findings
 from zarrfs.ngff.checks.stored import stored_findings
 from zarrfs.ngff.checks.strict import strict_findings
 from zarrfs.ngff.load import Node
@@ -56,8 +57,9 @@ def _checked(
 ) -> Report:
     version = _version(attributes, document, base)
     if version is None:
+        archive = [] if node is None else _messages("semantic", "", single_file_findings(node, None))
         message = "no OME-NGFF metadata found: expected one of " + ", ".join(OME_KEYS)
-        return Report(False, None, (Message("schema", "", message, True),))
+        return Report(False, None, (Message("schema", "", message, True), *archive))
     if version not in VERSIONS:
         message = _unsupported_version_message(version)
         return Report(False, version, (Message("schema", base, message, True),))
@@ -73,6 +75,7 @@ def _checked(
         findings.append(("semantic", semantic_0_6_findings(document, parse(attributes))))
     if node is not None:
         findings.append(("semantic", stored_findings(node, document, version)))
+        findings.append(("semantic", single_file_findings(node, version)))
     messages = _distinct([message for tier, found in findings for message in _messages(tier, base, found)])
     return Report(not any(message.is_error for message in messages), version, messages)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -12,6 +13,7 @@ from zarrfs.api.open import open as open_node
 from zarrfs.engine.hierarchy.node import StoredNode
 from zarrfs.engine.stores.base import Store
 from zarrfs.engine.stores.locations import open_store, split_options
+from zarrfs.engine.stores.zip.single_file import is_single_file
 from zarrfs.errors import MetadataError, OptionError
 from zarrfs.tools.copying.cluster.connection import check_task_timeout, executor_of
 from zarrfs.tools.copying.destinations import open_for_inspection
@@ -135,7 +137,7 @@ def build_pyramid(
                 max_length=max_length,
                 name=name,
                 default_name=image.geometry.image_name or _name_of(source if target is None else target),
-                target_options=TargetOptions(None, chunks, shards, compressors),
+                target_options=TargetOptions(None, chunks, _shards(shards, target, version), compressors),
             )
             run = PyramidRun(plan, image, if_exists, verify, memory, progress, executor)
             if target is None:
@@ -165,9 +167,15 @@ def build_pyramid(
     return report
 
 
+def _shards(shards: Any, target: Location | None, version: str | None) -> Any:
+    """Return the shards of new arrays: RFC-9 of OME-NGFF recommends them for single-file OME-Zarr."""
+    is_single = isinstance(target, str | os.PathLike) and is_single_file(os.fspath(target))
+    return "auto" if shards is None and is_single and version != "0.4" else shards
+
+
 def _name_of(location: Location) -> str:
     path = location.path or location.store.url if isinstance(location, StoredNode) else str(location)
     name = path.rstrip("/").rpartition("/")[2]
-    for suffix in (".zip", ".zarr", ".ome", ".n5"):
+    for suffix in (".zip", ".ozx", ".zarr", ".ome", ".n5"):
         name = name.removesuffix(suffix)
     return name or "image"

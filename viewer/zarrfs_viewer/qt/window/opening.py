@@ -90,7 +90,7 @@ class LocationOpener(QObject):
             self._parent,
             "Open file",
             plain(
-                "Images (*.zip zarr.json .zarray .zgroup .zattrs attributes.json "
+                "Images (*.ozx *.zip zarr.json .zarray .zgroup .zattrs attributes.json "
                 + " ".join(f"*{suffix}" for suffix in SUFFIXES)
                 + ");;All files (*)"
             ),

@@ -29,6 +29,7 @@ FILES = {"sqlite", "dbm", "lmdb"}
 
 SUFFIXES = {
     ".zip": "zip",
+    ".ozx": "zip",
     ".sqlite": "sqlite",
     ".sqlite3": "sqlite",
     ".sqldb": "sqlite",

@@ -16,6 +16,8 @@ from zarrfs.errors import LocationError, OptionError
 
 __all__ = ["open_references", "open_remote"]
 
+ARCHIVE_SUFFIXES = (".zip", ".ozx")
+
 
 def open_remote(
     url: str, scheme: str, read_only: bool, storage_options: Options, external: bool
@@ -46,7 +48,7 @@ def open_remote(
     head, _, last = bare.rpartition("/")
     if last in METADATA_NAMES:
         bare = head
-    elif last.endswith(".zip") and "::" not in scheme:
+    elif last.lower().endswith(ARCHIVE_SUFFIXES) and "::" not in scheme:
         return _open_remote_zip(url, read_only, storage_options, external), ""
     archive, inner = ("", "") if "::" in scheme else _split_archive(bare)
     if archive:
@@ -65,10 +67,14 @@ def open_remote(
 
 
 def _split_archive(url: str) -> tuple[str, str]:
-    """Return the URL of the first component with the suffix ``.zip`` and the path after it; empty without both."""
+    """Return the URL of the first component with the suffix of an archive and the path after it; empty without both."""
     start = url.find("/", url.find("://") + 3)  # a host is not an archive
-    end = url.find(".zip/", max(start, 0)) + len(".zip")
-    return (url[:end], url[end:].strip("/")) if start >= 0 and end >= len(".zip") else ("", "")
+    ends = [
+        url.find(f"{suffix}/", start) + len(suffix)
+        for suffix in ARCHIVE_SUFFIXES
+        if f"{suffix}/" in url[start:]
+    ]
+    return (url[: min(ends)], url[min(ends) :].strip("/")) if start >= 0 and ends else ("", "")
 
 
 def _unchangeable(url: str) -> LocationError:

@@ -81,13 +81,31 @@ class ArchiveStore(Store):
                 f"{self._display_path} is not a readable zip file: {error}; it may be truncated"
             ) from error
 
-    def _read_directory(self, file: ReadableFile, file_size: int) -> Directory:
-        """Read the central directory, and warn of members without a valid key. Raises LocationError."""
+    def _read_directory(
+        self, file: ReadableFile, file_size: int, first_nbytes: int | None = None
+    ) -> Directory:
+        """Read the central directory, or its beginning, and warn of members without a valid key.
+
+        Raises LocationError.
+        """
         with self._opening_errors():
-            directory = Directory(file, file_size)
+            directory = Directory(file, file_size, first_nbytes=first_nbytes)
         for name, reason in directory.ignored:
             logger.warning("%s: member %s is ignored: its name %s", self._display_path, name, reason)
         return directory
+
+    @property
+    def central_directory(self) -> Directory | None:
+        """The central directory of the archive as it was opened or completed; None for a new archive."""
+        return self._members().directory
+
+    def _members(self) -> Members:
+        """Return all members."""
+        return self._state.members
+
+    def _find(self, key: str) -> Member | None:
+        """Return the member of a key, or None."""
+        return self._members().get(key)
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -96,7 +114,7 @@ class ArchiveStore(Store):
 
         The bytes of a member never change, so it can be read while the key is written or deleted.
         """
-        member = self._state.members.get(key)
+        member = self._find(key)
         if member is None:
             self._check_open()
             return None
@@ -287,8 +305,8 @@ class ArchiveStore(Store):
 
     def list_dir(self, prefix: str = "") -> Listing:
         self._check_open()
-        return self._state.members.list_dir(prefix)
+        return self._members().list_dir(prefix)
 
     def list_prefix(self, prefix: str = "") -> Iterator[str]:
         self._check_open()
-        return self._state.members.list_prefix(prefix)
+        return self._members().list_prefix(prefix)

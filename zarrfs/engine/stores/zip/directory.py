@@ -127,16 +127,27 @@ class Directory:
         file_size: the size of the file in bytes when the directory was read.
         end: the offset of the directory, which is the end of the members.
         comment: the comment of the archive.
+        is_zip64: whether the archive has a zip64 end record.
+        nbytes: the size of the directory.
         stamp: the stamp of all values.
         ignored: the names of the members without a valid key, and why.
     """
 
-    def __init__(self, file: ReadableFile, file_size: int, stamp: Hashable = IMMUTABLE) -> None:
-        """Read the directory. Raises OSError and BadZipFile."""
+    def __init__(
+        self,
+        file: ReadableFile,
+        file_size: int,
+        stamp: Hashable = IMMUTABLE,
+        *,
+        first_nbytes: int | None = None,
+    ) -> None:
+        """Read the directory, or only the records within its first ``first_nbytes`` bytes. Raises OSError and
+        BadZipFile.
+        """
         self.file = file
         self.file_size = file_size
         self.stamp = stamp
-        self.end, size, self._shift, self.comment = read_end_record(
+        self.end, size, self._shift, self.comment, self.is_zip64 = read_end_record(
             lambda start, size: file.read_ranges([(start, size)])[0], file_size
         )
         self.ignored: list[tuple[str, str]] = []
@@ -146,6 +157,11 @@ class Directory:
         self._hashes, self._positions = array("q"), array("Q")
         self._record_offsets = array("Q", [self.end])
         start = self.end
+        self.nbytes = size
+        if first_nbytes is not None and first_nbytes < size:
+            (block,) = file.read_ranges([(start, first_nbytes)])
+            self._index_block(block)
+            start = self.end + size
         while start < self.end + size:
             (block,) = file.read_ranges([(start, min(BLOCK_NBYTES, self.end + size - start))])
             used = self._index_block(block)
@@ -246,6 +262,11 @@ class Directory:
         """Return the member of an encoded key, or None."""
         slot = self._slot(key)
         return None if slot is None else self._member(self._positions[slot], self._header_sizes[slot], slot)
+
+    def members(self) -> Iterator[tuple[str, Member]]:
+        """Yield the keys and members in the order of the central directory."""
+        for position in sorted(self._positions):
+            yield self._key_at(position).decode(), self._member(position)
 
     def _slot(self, key: bytes) -> int | None:
         hashes = self._hashes

@@ -63,13 +63,14 @@ class EndRecord(NamedTuple):
     """What the records at the end of an archive state of its central directory.
 
     ``start`` is its offset in the file, and ``shift`` is added to the offsets that it contains, because other data can
-    precede the archive.
+    precede the archive. ``is_zip64`` is whether there is a zip64 end record.
     """
 
     start: int
     size: int
     shift: int
     comment: bytes
+    is_zip64: bool
 
 
 # -- parsing -----------------------------------------------------------------------------------------------------
@@ -87,10 +88,13 @@ def read_end_record(read_at: Callable[[int, int], bytes], file_size: int) -> End
         found = tail.rfind(END_SIGNATURE)
     if found < 0 or len(tail) - found < END.size:
         raise BadZipFile("it has no end record")
-    *_, size, offset, comment_size = END.unpack_from(tail, found)
+    _, disk, directory_disk, *_, size, offset, comment_size = END.unpack_from(tail, found)
+    if {disk, directory_disk} - {0, MAX_UINT16}:  # MAX_UINT16: the number is in the zip64 record
+        raise BadZipFile("it spans several files, which is not supported")
     comment = tail[found + END.size : found + END.size + comment_size]
     stop = position + found
     zip64_start = stop - ZIP64_LOCATOR.size - ZIP64_END.size
+    is_zip64 = False
     records = read_at(zip64_start, ZIP64_END.size + ZIP64_LOCATOR.size) if zip64_start >= 0 else b""
     if records[ZIP64_END.size : ZIP64_END.size + 4] == ZIP64_LOCATOR_SIGNATURE:
         _, disk, _, disk_count = ZIP64_LOCATOR.unpack_from(records, ZIP64_END.size)
@@ -99,11 +103,12 @@ def read_end_record(read_at: Callable[[int, int], bytes], file_size: int) -> End
         if records[:4] == ZIP64_END_SIGNATURE:
             *_, size, offset = ZIP64_END.unpack_from(records)
             stop = zip64_start
+            is_zip64 = True
     if size > stop:
         raise BadZipFile(
             f"its central directory has {size} bytes, but the file has {stop} before the end record"
         )
-    return EndRecord(stop - size, size, stop - size - offset, comment)
+    return EndRecord(stop - size, size, stop - size - offset, comment, is_zip64)
 
 
 def decode_key(name: bytes, flags: int, extra: bytes) -> str | None:
@@ -243,10 +248,13 @@ def _encode_record(
     return header + name + extra + comment
 
 
-def end_records(start: int, size: int, count: int, comment: bytes) -> bytes:
-    """Return the records that follow a central directory of ``count`` records and ``size`` bytes at ``start``."""
+def end_records(start: int, size: int, count: int, comment: bytes, *, zip64_always: bool = False) -> bytes:
+    """Return the records that follow a central directory of ``count`` records and ``size`` bytes at ``start``.
+
+    Zip64 records are written if the numbers need them, or with ``zip64_always``.
+    """
     zip64 = b""
-    if count >= MAX_UINT16 or size >= MAX_UINT32 or start >= MAX_UINT32:
+    if zip64_always or count >= MAX_UINT16 or size >= MAX_UINT32 or start >= MAX_UINT32:
         zip64 = ZIP64_END.pack(
             ZIP64_END_SIGNATURE, 44, ZIP64_VERSION, ZIP64_VERSION, 0, 0, count, count, size, start
         ) + ZIP64_LOCATOR.pack(ZIP64_LOCATOR_SIGNATURE, 0, start + size, 1)

@@ -5,14 +5,22 @@ The ``zip::`` protocol of fsspec is not used. It reads ahead by megabytes and de
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 from zarrfs.engine.stores.base import ByteRange, RequestStatistics, Store
 from zarrfs.engine.stores.zip.archive import ArchiveState, ArchiveStore
-from zarrfs.engine.stores.zip.directory import Members
+from zarrfs.engine.stores.zip.directory import Directory, Member, Members
+from zarrfs.engine.stores.zip.records import read_end_record
+from zarrfs.engine.stores.zip.single_file import has_documents_first, is_document
 from zarrfs.errors import LocationError, StoreError
 
 __all__ = ["RemoteZipStore"]
+
+DOCUMENTS_NBYTES = 64 << 10
+"""The number of bytes at the beginning of a large directory in which all metadata documents are expected."""
+
+FORMAT_2_NAMES = (".zarray", ".zgroup", ".zattrs", ".zmetadata")
 
 TAIL_NBYTES = 64 << 10
 """The number of bytes at the end that are fetched first: the end record and the directory of about 500 members."""
@@ -21,7 +29,10 @@ TAIL_NBYTES = 64 << 10
 class RemoteZipStore(ArchiveStore):
     """Values in a zip file that is the value of ``key`` in ``store``. Owns ``store``. Read-only.
 
-    Opening takes two requests, and one more for each 16 MiB of the directory if it is larger than ``TAIL_NBYTES``.
+    Opening takes two requests, and one more for each 16 MiB of the directory if it is larger than ``TAIL_NBYTES``. If
+    the comment states ``jsonFirst`` (``single_file.py``), opening takes three requests, and such a directory is read
+    when a chunk or a listing is requested first.
+
     Reading a member takes one request. Each range of a stored member takes one request, and the first one another
     request for the local header.
 
@@ -40,11 +51,43 @@ class RemoteZipStore(ArchiveStore):
         if size is None:
             problem = store.missing_container()
             raise LocationError(f"{self.url} does not exist" + (f": {problem}" if problem else ""))
-        file = RemoteFile(store, key, self.url)
+        self._file, self._file_size = RemoteFile(store, key, self.url), size
+        self._loading = threading.Lock()
         with self._opening_errors():
-            file.fetch_tail(size)
-        self._state.members = Members(self._read_directory(file, size))
-        file.forget_tail()
+            self._file.fetch_tail(size)
+        self._documents = self._read_documents()
+        if self._documents is None:
+            self._state.members = Members(self._read_directory(self._file, size))
+        self._file.forget_tail()
+
+    def _read_documents(self) -> Directory | None:
+        """Return the beginning of the directory if it has all metadata documents and the rest has not been fetched."""
+        with self._opening_errors():
+            end = read_end_record(
+                lambda start, size: self._file.read_ranges([(start, size)])[0], self._file_size
+            )
+        if not has_documents_first(end.comment) or end.start >= self._file_size - TAIL_NBYTES:
+            return None
+        directory = self._read_directory(self._file, self._file_size, DOCUMENTS_NBYTES)
+        keys = [key for key, _ in directory.members()]
+        return directory if keys and not is_document(keys[-1]) else None
+
+    def _members(self) -> Members:
+        with self._loading:
+            if self._documents is not None and not self._closed:
+                self._state.members = Members(self._read_directory(self._file, self._file_size))
+                self._documents = None
+        return self._state.members
+
+    def _find(self, key: str) -> Member | None:
+        documents = self._documents
+        if documents is None:
+            return self._members().get(key)
+        if key.rpartition("/")[2] in FORMAT_2_NAMES:
+            return None  # single-file OME-Zarr has format 3 only
+        if not is_document(key):
+            return self._members().get(key)
+        return Members(documents).get(key)
 
     @property
     def url(self) -> str:
@@ -66,6 +109,7 @@ class RemoteZipStore(ArchiveStore):
 
     def close(self) -> None:
         super().close()
+        self._documents = None
         self._state = ArchiveState()  # no operation finds a member anymore
         self._store.close()
 

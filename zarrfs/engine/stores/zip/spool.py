@@ -8,7 +8,9 @@ was written, so readers need no lock. Replaced and deleted values are dropped by
 from __future__ import annotations
 
 import errno
+import itertools
 import os
+import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -26,6 +28,7 @@ from zarrfs.engine.stores.zip.records import (
     local_header,
     moved_record,
 )
+from zarrfs.engine.stores.zip.single_file import Layout
 
 __all__ = ["Spool"]
 
@@ -118,35 +121,52 @@ class Spool:
         ]
 
     def complete(
-        self, members: Members, target: str, durable: bool, stamp: int
+        self, members: Members, target: str, durable: bool, stamp: int, layout: Layout | None = None
     ) -> tuple[ArchiveFile, Directory]:
         """Replace the archive ``target`` by one with these old and new members. All values have ``stamp`` then.
+
+        With a ``layout``, its documents precede the other members, which are copied to a new file after them.
 
         Returns the new archive and its directory. Raises OSError and BadZipFile; the target is unchanged then, and the
         call can be repeated.
         """
-        old_extents, old_records = (
-            ([], iter(())) if members.directory is None else members.directory.retained(members.changes)
+        documents = (
+            frozenset(key.encode() for key, _ in layout.documents) if layout is not None else frozenset()
         )
-        new_extents = _extents(members.written())
+        old_extents, old_records = (
+            ([], iter(()))
+            if members.directory is None
+            else members.directory.retained({*members.changes, *documents})
+        )
+        written = [member for member in members.written() if member.name not in documents]
+        new_extents = _extents(written)
         size = sum(stop - start for start, stop in [*old_extents, *new_extents])
-        if (self.end - size) * MIN_SIZE_PER_WASTE <= size:
+        if layout is None and (self.end - size) * MIN_SIZE_PER_WASTE <= size:
             if self._old_file is not None:
                 _copy(self._old_file.fd, 0, self.file.fd, 0, self.start)
             return self.file, self._replace(
-                target, _records(old_records, _Moves(), members, _Moves()), members, durable, stamp
+                target, _records(old_records, _Moves(), written, _Moves()), members, durable, stamp
             )
         copy = Spool(os.path.dirname(self.path), None, 0)
         try:
+            first = copy._write_documents(layout) if layout is not None else []
             old_moves = _Moves() if self._old_file is None else copy._append(self._old_file, old_extents)
             moves = copy._append(self.file, new_extents)
-            records = _records(old_records, old_moves, members, moves)
-            directory = copy._replace(target, records, members, durable, stamp)
+            records = itertools.chain(first, _records(old_records, old_moves, written, moves))
+            directory = copy._replace(target, records, members, durable, stamp, layout)
         except BaseException:
             copy.discard()
             raise
         self.discard()
         return copy.file, directory
+
+    def _write_documents(self, layout: Layout) -> list[bytes]:
+        """Append the documents of a layout. Return their records of the central directory."""
+        records = []
+        for key, value in layout.documents:
+            member = self.write(key, [value], memoryview(value).nbytes, zlib.crc32(value), 0)
+            records.append(central_record(member.name, member.flags, member.crc, member.size, member.offset))
+        return records
 
     def _append(self, source: ArchiveFile, extents: Sequence[tuple[int, int]]) -> _Moves:
         """Copy ranges of another file to the end of this one. Returns where they are."""
@@ -158,16 +178,24 @@ class Spool:
         return moves
 
     def _replace(
-        self, target: str, records: Iterator[bytes], members: Members, durable: bool, stamp: int
+        self,
+        target: str,
+        records: Iterator[bytes],
+        members: Members,
+        durable: bool,
+        stamp: int,
+        layout: Layout | None = None,
     ) -> Directory:
         """Write the central directory, and rename this file, which contains all members, over the target."""
         comment = b"" if members.directory is None else members.directory.comment
+        if layout is not None:
+            comment = layout.comment
         position, count = self.end, 0
         while block := list(islice(records, RECORDS_PER_WRITE)):
             _write(self.file.fd, block, position)
             position += sum(map(len, block))
             count += len(block)
-        end = end_records(self.end, position - self.end, count, comment)
+        end = end_records(self.end, position - self.end, count, comment, zip64_always=layout is not None)
         _write(self.file.fd, [end], position)
         os.ftruncate(self.file.fd, position + len(end))
         # The directory is read from the file, so that the target is replaced only by an archive that can be read.
@@ -200,13 +228,13 @@ class _Moves:
 
 
 def _records(
-    old_records: Iterator[tuple[int, bytes]], old_moves: _Moves, members: Members, moves: _Moves
+    old_records: Iterator[tuple[int, bytes]], old_moves: _Moves, written: Iterable[Member], moves: _Moves
 ) -> Iterator[bytes]:
     """Yield the records of the new central directory. Those of old members are changed only if the member moves."""
     for offset, record in old_records:
         new_offset = old_moves.new_offset(offset)
         yield record if new_offset == offset else moved_record(record, new_offset)
-    for member in members.written():
+    for member in written:
         yield central_record(
             member.name, member.flags, member.crc, member.size, moves.new_offset(member.offset)
         )

@@ -48,6 +48,7 @@ from zarrfs.engine.stores.regular_files import check_regular_file, open_regular_
 from zarrfs.engine.stores.temporary_files import is_abandoned, remove_abandoned
 from zarrfs.engine.stores.zip.archive import ArchiveState, ArchiveStore
 from zarrfs.engine.stores.zip.directory import ArchiveFile, Members
+from zarrfs.engine.stores.zip.single_file import Layout, is_single_file, single_file_layout
 from zarrfs.engine.stores.zip.writer import (
     WriterState,
     file_identity,
@@ -245,13 +246,27 @@ class ZipStore(ArchiveStore):
             try:
                 spool = writer.get_spool()
                 file, directory = spool.complete(
-                    writer.members, writer.target_path, writer.durable, writer.write_count
+                    writer.members,
+                    writer.target_path,
+                    writer.durable,
+                    writer.write_count,
+                    self._layout(writer.members) if is_single_file(writer.target_path) else None,
                 )
             except OSError as error:
                 raise self._write_error(error) from error
             writer.identity = file_identity(writer.target_path)
             writer.file = file
             writer.spool, writer.members, writer.is_dirty = None, Members(directory), False
+
+    def _layout(self, members: Members) -> Layout:
+        """Return the layout of a single-file OME-Zarr with these members."""
+
+        def read(key: str) -> Buffer | None:
+            member = members.get(key)
+            return None if member is None else self._read_member(key, member)
+
+        comment = b"" if members.directory is None else members.directory.comment
+        return single_file_layout(list(members.list_prefix("")), read, comment)
 
     def close(self) -> None:
         self.flush()

@@ -50,7 +50,7 @@ SUFFIXES: dict[ExportFormat, tuple[str, ...]] = {
     "png": (".png",),
     "tiff": (".tif", ".tiff"),
     "npy": (".npy",),
-    "ome-zarr": (".zarr",),
+    "ome-zarr": (".zarr", ".ozx"),
 }
 """The accepted suffixes of each format. A name without one of them gets the suffix of ``FORMATS``."""
 
