@@ -85,6 +85,7 @@ VARIABLES = {
     "ZARRFS_PASSWORD": "the password of a URL, if no password file is given (only `zarrfs mount`)",
     "NO_COLOR": "if it is not empty, the output has no colours; the same if `TERM` is `dumb`",
     "FUSE_LIBRARY_NAME": "the name of the FUSE library for mfusepy, by default `fuse3` if it is installed",
+    "ICECHUNK_LOG": "the filter of the log of icechunk, which writes to standard error (default: errors only)",
     "XDG_STATE_HOME": "the directory of the log, the records of mounts and the locks of writable mounts (in "
     "`zarrfs/`); by default `~/.local/state`",
     "XDG_DATA_HOME": "the directory for `zarrfs-viewer --install-desktop`; by default `~/.local/share`",
