@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import random
 import stat
 import threading
 import time
@@ -74,6 +73,8 @@ def repeated_after_conflicts(change: Callable[[], T]) -> T:
         try:
             return change()
         except ConflictError:
+            import random  # `import zarrfs` loads few modules
+
             time.sleep(random.random() * min(MAX_CONFLICT_SECONDS, CONFLICT_SECONDS * 2**attempt))
     return change()
 

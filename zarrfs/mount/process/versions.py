@@ -21,7 +21,8 @@ MAX_NAMES = 100
 MAX_SNAPSHOTS = 20
 """The number of the last snapshots of all branches that become directories."""
 
-TIME_FORMAT = "%Y-%m-%dT%H.%M.%S"
+TIME_FORMAT = "%Y-%m-%dT%H.%M.%S.%f"
+"""The names of snapshots are in the order of their times, also of several snapshots in one second."""
 
 
 def open_versions(locations: Sequence[str | Store], options: MountOptions) -> dict[str, Store] | None:
