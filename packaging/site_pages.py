@@ -60,6 +60,7 @@ REMEDIES = {
     "KeyNameError": "Use a name without `..`, and without characters that the store does not allow.",
     "StoreError": "Check the disk, the network and the permissions; try again. For unreliable servers, use `zarrfs "
     "mount --retries`, or a `RetryStore` in Python.",
+    "ConflictError": "Read the value again, and repeat the change.",
     "ServerError": "Check that the server is reachable, and try again.",
     "ReadOnlyError": "Open the location with a mode that permits writing.",
     "IncompleteCopyError": "Repair the members that are named, or skip them with `--skip-broken`.",

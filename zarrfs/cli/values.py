@@ -192,7 +192,8 @@ def parse_storage_options(pairs: Sequence[str]) -> dict[str, Any] | None:
         options[key] = _parse_storage_value(key, value)
     if allows_external():
         options[EXTERNAL] = True
-    message = click.get_current_context().meta.get(MESSAGE)
+    context = click.get_current_context(silent=True)
+    message = None if context is None else context.meta.get(MESSAGE)
     if message is not None:
         options[MESSAGE] = message
     return options or None

@@ -53,4 +53,5 @@ def test_corrupt_data_have_the_same_outcome(compressor: str, kind: str, tmp_path
         path.write_bytes(changed)
         with native() as record:
             assert outcome(path, tmp_path, selection) == expected
-        assert record.writes == 1
+        # The native library has no encoders of gzip and zlib.
+        assert record.writes == (0 if compressor in ("gzip", "numcodecs.zlib") else 1)

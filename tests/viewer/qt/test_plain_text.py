@@ -278,7 +278,9 @@ class SinkChecker(ast.NodeVisitor):
             return name in allowed or name in ("QRectF", "QPointF", *ICONS)
         if isinstance(node, ast.Attribute):
             # An enumeration, or a Qt object that is an attribute of a panel. No text attribute has such a name.
-            return node.attr.startswith(("Align", "_range", "messages", "_parent", "_bold", "_italic"))
+            return node.attr.startswith(
+                ("Align", "TextWordWrap", "_range", "messages", "_parent", "_bold", "_italic")
+            )
         if isinstance(node, ast.IfExp):
             return self._is_safe(node.body, sink) and self._is_safe(node.orelse, sink)
         if isinstance(node, ast.BinOp):

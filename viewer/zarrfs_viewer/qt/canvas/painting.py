@@ -281,8 +281,7 @@ def draw_progress(painter: QPainter, viewport: Viewport, text: str) -> None:
     painter.setFont(QFont(painter.font().family(), 11))
     painter.setPen(QColor(200, 200, 205))
     area = QRectF(12, 0, viewport.width - 24, viewport.height)
-    flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
-    painter.drawText(area, int(flags), plain_lines(text))
+    painter.drawText(area, Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap, plain_lines(text))
 
 
 def _status_text(viewport: Viewport, frame: Frame | None, title: str, progress: str) -> str:
