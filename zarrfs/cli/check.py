@@ -89,9 +89,8 @@ def _reports(node: zarrfs.Array | zarrfs.Group) -> tuple[dict[str, Report], int]
         return {"": report}, 1
     reports: dict[str, Report] = {}
     archive = tuple(message for message in report.messages if message.tier == "semantic")
-    if (
-        archive
-    ):  # of a single-file OME-Zarr whose root has no metadata of its own, such as a container of images
+    # The root of a single-file OME-Zarr can have no metadata of its own, such as a container of images.
+    if archive:
         reports[""] = Report(not any(message.is_error for message in archive), None, archive)
     count = 1
     for path, member in walk(node) if isinstance(node, zarrfs.Group) else ():

@@ -21,6 +21,7 @@ from zarrfs.engine.formats.json_document import (
     parse_shared,
     read_document,
     read_object,
+    value_of_pairs,
     write_object,
 )
 from zarrfs.engine.formats.paths import check_node_name, join, paths_above
@@ -110,12 +111,16 @@ def array_template(data: Buffer) -> tuple[ArraySpec, Mapping[str, Any]] | None:
 
 def _parse_document(data: Buffer, where: str, limit: int) -> NodeSpec | None:
     """Return the node that the bytes of a ``zarr.json`` describe, or None for the document of another format."""
+    document: Any = None
     if len(data) <= min(limit, MAX_COMPARED_NBYTES):
         with suppress(MetadataError):  # which is raised again below, with its position in the document
-            known = array_template(data)
+            pairs = parse_pairs(data, where)
+            known = _templates.match_pairs(pairs, where) if isinstance(pairs, tuple) else None
             if known is not None:
                 return _with_attributes(*known)
-    document = parse_shared(data, where, limit)
+            document = value_of_pairs(pairs, where)
+    if not isinstance(document, dict):
+        document = parse_shared(data, where, limit)
     return None if is_bootstrap(document) else _parse_known(document, where)
 
 

@@ -57,25 +57,19 @@ def is_url(text: str) -> bool:
 
 def is_repository(path: str) -> bool:
     """Return whether a local directory is a repository of Icechunk (format 1 or 2)."""
-    return os.path.isdir(os.path.join(path, "snapshots")) and (
-        os.path.isfile(os.path.join(path, "repo")) or os.path.isdir(os.path.join(path, "refs"))
+    return os.path.isdir(f"{path}/snapshots") and (
+        os.path.isfile(f"{path}/repo") or os.path.isdir(f"{path}/refs")
     )
 
 
 def repository_remedy(path: str) -> str | None:
-    """Return how to open a local path that is a repository or in one; None for other paths."""
-    ancestor = path
-    while ancestor != os.path.dirname(ancestor):
-        if is_repository(ancestor):
-            inner = path[len(ancestor) :]
-            return (
-                f"{path} is {'in ' if inner else ''}a repository of Icechunk; open it as {PREFIX}{path}, or with a "
-                f"branch, tag or snapshot: {PREFIX}{ancestor}@main{inner}"
-            )
-        if os.path.lexists(ancestor):
-            return None
-        ancestor = os.path.dirname(ancestor)
-    return None
+    """Return how to open a local directory that is a repository; None for others."""
+    if not is_repository(path):
+        return None
+    return (
+        f"{path} is a repository of Icechunk; open it as {PREFIX}{path}, or with a branch, tag or snapshot: "
+        f"{PREFIX}{path}@main"
+    )
 
 
 def absolute_location(location: str) -> str:

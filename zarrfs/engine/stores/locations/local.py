@@ -48,8 +48,8 @@ REFERENCE_KEYS = (b'"refs"', b'"templates"', b'/.zarray"', b'".zgroup"', b'".zar
 
 REFERENCES_START_NBYTES = 64 * 1024
 
-ROOT_NAMES = (".zmetadata", ".zgroup", ".zarray", "zarr.json")
-"""Documents of a hierarchy. References in Parquet files have only the first one as a file."""
+NODE_NAMES = ("zarr.json", ".zarray", ".zgroup")
+"""Documents of nodes, the most frequent one first. References in Parquet files have none of them as a file."""
 
 
 def open_path(path: str, mode: str, options: Options, external: bool) -> tuple[Store, str]:
@@ -118,15 +118,18 @@ def split_reference_file(path: str) -> tuple[str, str] | None:
 
 
 def _split_reference_directory(path: str) -> tuple[str, str] | None:
-    directory, inner = os.path.abspath(path), ""
-    while directory != os.path.dirname(directory):
-        names = [name for name in ROOT_NAMES if os.path.lexists(os.path.join(directory, name))]
-        if names:
-            is_reference = names == [".zmetadata"] and _has_record_size(os.path.join(directory, ".zmetadata"))
-            return (directory, inner) if is_reference else None
-        directory, last = os.path.split(directory)
+    directory, inner = path, ""
+    while True:
+        # Most paths are those of nodes, for which this is all.
+        if any(os.path.lexists(f"{directory}/{name}") for name in NODE_NAMES):
+            return None
+        document = f"{directory}/.zmetadata"
+        if os.path.lexists(document):
+            return (os.path.abspath(directory), inner) if _has_record_size(document) else None
+        directory, last = os.path.split(os.path.abspath(directory))
+        if not last:
+            return None
         inner = f"{last}/{inner}".rstrip("/")
-    return None
 
 
 def _has_record_size(path: str) -> bool:
