@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -35,6 +32,7 @@ from zarrfs_viewer.saved_views.views import from_json, to_json
 import zarrfs
 from tests.viewer.qt.hierarchies import write_plate
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact, wait_until_opened
+from tests.viewer.screenshots import take_screenshot
 from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.testing.stores import ObservedStore
 
@@ -555,23 +553,6 @@ def test_a_window_closes_while_a_read_is_running(qtbot: QtBot, window: MainWindo
         assert not window.isVisible()
     finally:
         store.unblock.set()
-
-
-def take_screenshot(
-    location: Path, file: Path, program: tuple[str, str] = ("-m", "zarrfs_viewer.main")
-) -> subprocess.CompletedProcess[str]:
-    command = [
-        sys.executable,
-        *program,
-        "--screenshot",
-        str(file),
-        "--size",
-        "900x700",
-        str(location),
-    ]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=100, env=dict(os.environ)
-    )
 
 
 def test_a_screenshot_of_a_plate_shows_its_overview(tmp_path: Path) -> None:

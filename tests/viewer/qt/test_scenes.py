@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,9 +26,9 @@ from zarrfs_viewer.saved_views.views import View, from_json, to_json
 from zarrfs_viewer.state.view_state import Viewport
 
 import zarrfs
-from tests.processes import TIMEOUT
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, is_exact, wait_until_exact, wait_until_opened
 from tests.viewer.scenes import affine_rows, value_at, write_scene
+from tests.viewer.screenshots import take_screenshot
 from zarrfs.ngff import SystemReference
 
 OpenInWindow = Callable[[object], MainWindow]
@@ -488,15 +486,7 @@ def test_a_screenshot_waits_for_the_images_of_a_scene(tmp_path: Path) -> None:
     }
     write_scene(tmp_path / "a.zarr", images)
     file = tmp_path / "a.png"
-    command = [
-        sys.executable,
-        "-m",
-        "zarrfs_viewer.main",
-        "--screenshot",
-        str(file),
-        str(tmp_path / "a.zarr"),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT)
+    done = take_screenshot(tmp_path / "a.zarr", file, size=None)
     assert (done.returncode, done.stderr) == (0, "")
     picture = QImage(str(file))
     middle = range(picture.width() // 4, 3 * picture.width() // 4)

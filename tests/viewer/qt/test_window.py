@@ -27,6 +27,7 @@ from zarrfs_viewer.qt.window.main_window import MainWindow
 import zarrfs
 from tests.processes import TIMEOUT
 from tests.viewer.qt.waiting import TIMEOUT_MILLISECONDS, wait_until_exact, wait_until_opened
+from tests.viewer.screenshots import take_screenshot
 from zarrfs.engine.stores.local.store import LocalStore
 from zarrfs.errors import StoreError
 from zarrfs.synthetic import make_picture, write_image
@@ -412,29 +413,15 @@ def test_each_control_of_a_channel_is_named_after_it(open_in_window: OpenInWindo
 @pytest.mark.parametrize("size", ["640x480", "1280x900"])
 def test_a_screenshot_from_the_command_line(size: str, stack: Path, tmp_path: Path) -> None:
     file = tmp_path / "picture.png"
-    command = [
-        sys.executable,
-        "-m",
-        "zarrfs_viewer.main",
-        "--screenshot",
-        str(file),
-        "--size",
-        size,
-        str(stack),
-    ]
     environment = {
         key: value for key, value in os.environ.items() if key not in ("DISPLAY", "QT_QPA_PLATFORM")
     }
-    done = subprocess.run(
-        command, capture_output=True, text=True, env=environment, check=False, timeout=TIMEOUT
-    )
+    done = take_screenshot(stack, file, size=size, environment=environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     image = QImage(str(file))
     assert image.width() >= int(size.partition("x")[0])
-    done = subprocess.run(
-        [*command[:-1], str(tmp_path / "no")], capture_output=True, text=True, env=environment, check=False
-    )
+    done = take_screenshot(tmp_path / "no", file, size=size, environment=environment)
     assert done.returncode == 1
     assert [line for line in done.stderr.splitlines() if "zarrfs-viewer:" in line and "no such file" in line]
 
@@ -473,13 +460,6 @@ def test_without_a_display_the_command_fails_with_one_line(
 def test_a_screenshot_needs_no_display(stack: Path, tmp_path: Path) -> None:
     file = tmp_path / "picture.png"
     environment = {key: value for key, value in os.environ.items() if key != "QT_QPA_PLATFORM"}
-    done = subprocess.run(
-        [sys.executable, "-m", "zarrfs_viewer.main", "--screenshot", str(file), str(stack)],
-        capture_output=True,
-        text=True,
-        env={**environment, "DISPLAY": ":4711"},
-        check=False,
-        timeout=120,
-    )
+    done = take_screenshot(stack, file, size=None, environment={**environment, "DISPLAY": ":4711"})
     assert (done.returncode, done.stderr) == (0, "")
     assert QImage(str(file)).width() == 1280
