@@ -310,9 +310,8 @@ def _prefetch(
     requests = {key: TileRequest(key, Rank.PREFETCH) for key in _backdrop(state) if key not in visible}
     pixels = 0
     if any(layer.planes[-1].steps != (1, 1) for layer in state.layers):
-        return tuple(
-            requests.values()
-        )  # the samples of another plane take as long to read as the whole plane
+        # The samples of another plane take as long to read as the whole plane.
+        return tuple(requests.values())
     for step, position in enumerate(positions):
         settings = replace(state.settings, position=position)
         layers = _layers(settings, state.image, overlays, state.level, state.viewport)

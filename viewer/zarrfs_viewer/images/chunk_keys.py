@@ -6,7 +6,7 @@ without ``storage`` has no keys.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -24,6 +24,10 @@ __all__ = [
 
 Region = tuple[slice, ...]
 """The elements of a stored chunk: one slice for each axis."""
+
+MAX_LOCAL_KEYS = 1 << 18
+MAX_REMOTE_KEYS = 1 << 14
+"""The maximum number of keys that are listed, in local and in remote stores: about a second."""
 
 
 def _storage(array: SourceArray) -> Any:
@@ -76,16 +80,16 @@ def lists_chunks(array: SourceArray) -> bool:
     return storage is not None and bool(storage.store.listable)
 
 
-def stored_regions(array: SourceArray, limits: Mapping[bool, int]) -> Iterator[Region]:
-    """Yield the region of each stored chunk (or shard); none if the store does not list them. Blocks. Raises ZarrError.
-
-    ``limits`` has the maximum numbers of keys that are listed in local (False) and in remote (True) stores.
+def stored_regions(array: SourceArray) -> Iterator[Region]:
+    """Yield the region of each stored chunk (or shard), of very many chunks only the first ones; none if the store does
+    not list them. Blocks. Raises ZarrError.
     """
     storage = _storage(array)
     if storage is None or not storage.store.listable:
         return
+    limit = MAX_REMOTE_KEYS if storage.store.is_remote else MAX_LOCAL_KEYS
     added = (slice(0, 1),) * (len(array.shape) - len(storage.axes))
-    for coords in islice(storage.stored_chunks(), limits[bool(storage.store.is_remote)]):
+    for coords in islice(storage.stored_chunks(), limit):
         parts = []
         for axis, chunk in zip(storage.axes, coords, strict=True):
             start = axis.begin(chunk)

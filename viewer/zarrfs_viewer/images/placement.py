@@ -43,9 +43,8 @@ def placed(
     UnsupportedError if the image would be projected or is tilted against a system with more axes.
     """
     rows = np.asarray(matrix, np.float64)
-    missing = len(image.axes) - (
-        rows.shape[1] - 1
-    )  # leading axes were added to arrays of fewer than two axes
+    # Leading axes were added to arrays of fewer than two axes.
+    missing = len(image.axes) - (rows.shape[1] - 1)
     if missing < 0 or len(rows) != len(axes):
         raise UnsupportedError(
             f"{image.name}: the transformation has {rows.shape[1] - 1} input axes, but the image has "

@@ -6,7 +6,7 @@ The functions block on the store; call them from a worker thread.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -15,14 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from zarrfs.errors import UnsupportedError, ZarrError
-from zarrfs_viewer.images.chunk_keys import Region, lists_chunks, stored, stored_regions
+from zarrfs_viewer.images.chunk_keys import lists_chunks, stored, stored_regions
 from zarrfs_viewer.images.image import Image
 from zarrfs_viewer.images.reading import stored_array
 
 __all__ = ["at_data", "has_stored_chunk", "next_stored_slice"]
 
-MAX_KEYS = {False: 1 << 18, True: 1 << 14}
-"""The maximum number of keys that are listed, in local and in remote stores: about a second."""
 MAX_VALUES = 1 << 22
 """The coarsest level is searched for data if it has at most this number of values."""
 SAMPLED_CHUNKS = (1 / 2, 1 / 6, 5 / 6)
@@ -103,7 +101,7 @@ def _nearest_chunk(image: Image, axes: Sequence[int]) -> tuple[float, ...] | Non
     if _is_sampled_chunk_stored(image, image.default_position, image.default_displayed, whole):
         return None
     best: tuple[float, tuple[float, ...]] | None = None
-    for region in _stored_regions(image):
+    for region in stored_regions(image.levels[0].array):
         position = list(image.default_position)
         for axis in axes:
             position[axis] = min(max(position[axis], region[axis].start), region[axis].stop - 1)
@@ -114,12 +112,6 @@ def _nearest_chunk(image: Image, axes: Sequence[int]) -> tuple[float, ...] | Non
         if best is None or distance < best[0]:
             best = distance, tuple(position)
     return None if best is None else best[1]
-
-
-def _stored_regions(image: Image, level: int = 0) -> Iterator[Region]:
-    """Yield the regions of the stored chunks of a level, of very many chunks only the first ones."""
-    array = image.levels[level].array
-    return stored_regions(array, MAX_KEYS)
 
 
 def _is_sampled_chunk_stored(
@@ -169,7 +161,7 @@ def has_stored_chunk(
     ranges = {axis: (value, value) for axis, value in at.items()} | dict(zip(displayed, spans, strict=True))
     return any(
         all(region[axis].start <= high and low < region[axis].stop for axis, (low, high) in ranges.items())
-        for region in _stored_regions(image, level)
+        for region in stored_regions(array)
     )
 
 
@@ -190,7 +182,7 @@ def next_stored_slice(
         (other, round(position[other])) for other in image.slider_axes if other not in (axis, *displayed)
     ]
     best: int | None = None
-    for region in _stored_regions(image):
+    for region in stored_regions(image.levels[0].array):
         if not all(region[other].start <= index < region[other].stop for other, index in others):
             continue
         first, last = region[axis].start, region[axis].stop - 1

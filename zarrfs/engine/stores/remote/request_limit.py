@@ -80,9 +80,8 @@ class ServerLimit:
                 self._previous = None
             return
         self._ended += 1
-        self._nbytes += (
-            nbytes or 1
-        )  # Of responses without a value, and of some libraries, the size is not known.
+        # Of responses without a value, and of some libraries, the size is not known.
+        self._nbytes += nbytes or 1
         self._is_full = self._is_full and others_wait
         if self._ended < self.limit:
             return
